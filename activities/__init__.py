@@ -1,0 +1,1 @@
+"""What touches the world: running one lease on a host, and talking to the pool."""

@@ -1,0 +1,54 @@
+"""What a runner gets to know about the lease it works under."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from toolcrib.activities.guard import Guard
+from toolcrib.scheduling.device import DeviceSpec
+from toolcrib.scheduling.errors import ToolcribError
+from toolcrib.scheduling.lease import Lease
+
+
+class RunFailed(ToolcribError):
+    """A runner's verdict: the work was done, and failed. It is final; the task is not tried again.
+
+    `result` is kept on the task beside the error.
+    """
+
+    code = "task_failed"
+
+    def __init__(self, message: str, *, hint: str | None = None, code: str | None = None, result: Any = None) -> None:
+        super().__init__(message, hint=hint, code=code)
+        self.result = result
+
+
+@dataclass(kw_only=True)
+class LeaseContext:
+    """One lease, as the work under it sees it. Cancellation arrives as `asyncio.CancelledError` at the next await."""
+
+    lease: Lease
+    device: DeviceSpec
+    guard: Guard
+    folder: Path
+    """Exists, is empty and belongs to this lease alone; it is deleted when the work is over."""
+    artifacts: Path
+    """Exists; what is put here is kept."""
+    deadline: float
+    """When the time limit ends the work, in unix seconds."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """What the work's processes get: the host's own environment, `TOOLCRIB_*`, and what the driver adds."""
+    partial_result: Any = None
+    """What a runner wants kept if its work is ended by the time limit."""
+
+    @property
+    def attempt(self) -> int:
+        """Number of this attempt, from 1."""
+        return self.lease.attempt
+
+    @property
+    def fencing(self) -> int:
+        """Fencing number of the lease: grows with every lease of the pool."""
+        return self.lease.fencing

@@ -1,0 +1,66 @@
+"""A device of a pool, its state, and what a host says about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from toolcrib.scheduling.names import device_key
+
+
+class DeviceState(StrEnum):
+    """The one state a device is in. Whether it is in service is a separate intent of its operator."""
+
+    IDLE = "idle"
+    LEASED = "leased"
+    RELEASING = "releasing"
+    RESTING = "resting"
+    QUARANTINED = "quarantined"
+    OFFLINE = "offline"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceSpec:
+    """A device as its host describes it."""
+
+    id: str
+    driver: str
+    driver_type: str
+    tags: tuple[str, ...] = ()
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(kw_only=True)
+class PooledDevice:
+    """A device as its pool knows it; it is identified by host and id together."""
+
+    host_id: str
+    device_id: str
+    driver_type: str
+    tags: tuple[str, ...]
+    state: DeviceState
+    since: float
+    """When it got into this state, in unix seconds."""
+    properties: dict[str, str] = field(default_factory=dict)
+    in_service: bool = True
+    reason: str | None = None
+
+    @property
+    def key(self) -> str:
+        """Its identity in the pool."""
+        return device_key(self.host_id, self.device_id)
+
+    @property
+    def assignable(self) -> bool:
+        """Whether a task may get it now."""
+        return self.state is DeviceState.IDLE and self.in_service
+
+    def turn(self, state: DeviceState, now: float, reason: str | None = None) -> None:
+        """Put it into `state`, noting since when and why."""
+        if state is not self.state:
+            self.state, self.since = state, now
+        self.reason = reason
+
+    def described_by(self, spec: DeviceSpec) -> None:
+        """Take over what its host says of it."""
+        self.driver_type, self.tags, self.properties = spec.driver_type, spec.tags, dict(spec.properties)

@@ -1,0 +1,231 @@
+"""Every error that toolcrib raises on purpose.
+
+    ToolcribError
+    ├── InvalidRequest          invalid               what was asked for is not well-formed
+    ├── QueueFull               queue_full            the pool's queue is at its limit
+    ├── UnknownPool             unknown_pool
+    ├── UnknownStrategy         unknown_strategy
+    ├── UnknownDefinition       unknown_definition
+    ├── UnknownTask             unknown_task
+    ├── UnknownDevice           unknown_device
+    ├── IdempotencyConflict     idempotency_conflict  the same key with other content
+    ├── ClaimRefused
+    │   ├── NotOwner            not_owner             the claim came from another host
+    │   ├── AlreadyClaimed      already_claimed
+    │   ├── LeaseExpired        lease_expired
+    │   ├── LeaseSuperseded     lease_superseded
+    │   └── TaskEnded           task_ended
+    ├── ReportConflict          report_conflict       a second report that differs from the first
+    ├── TaskFailed              task_failed, or the code that the runner gave
+    ├── TaskCancelled           task_cancelled
+    ├── WaitTimeout             wait_timeout
+    ├── NoConnection            no_connection
+    └── NotSetUp                not_set_up            namespace or search attributes are missing
+
+`code` is stable and machine-readable, `hint` says what to do next, and `exit_code` is what the command line ends with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorBody:
+    """An error as data: on a task's record, in JSON output and in Temporal failures."""
+
+    code: str
+    message: str
+    hint: str | None = None
+
+
+class ToolcribError(Exception):
+    """Something toolcrib refuses or cannot do; the base of all its errors."""
+
+    code: ClassVar[str] = "unexpected"
+    exit_code: ClassVar[int] = 1
+    default_hint: ClassVar[str | None] = None
+
+    def __init__(self, message: str, *, hint: str | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint or self.default_hint
+        self.error_code = code or self.code
+
+    @property
+    def body(self) -> ErrorBody:
+        """The error as data."""
+        return ErrorBody(code=self.error_code, message=self.message, hint=self.hint)
+
+
+class InvalidRequest(ToolcribError):
+    """A field is missing, malformed or beyond its limit; the message names the field and the limit."""
+
+    code = "invalid"
+    exit_code = 4
+    default_hint = "Correct the field and try again."
+
+
+class QueueFull(ToolcribError):
+    """The pool's queue is at its limit; nothing was created."""
+
+    code = "queue_full"
+    exit_code = 4
+    default_hint = "Try again when the queue is shorter, or raise it: toolcrib pool configure NAME --max-queue-depth N"
+
+
+class UnknownPool(ToolcribError):
+    """No pool of that name exists."""
+
+    code = "unknown_pool"
+    exit_code = 4
+
+    @classmethod
+    def named(cls, pool: str) -> UnknownPool:
+        """Return the error for `pool`."""
+        return cls(f"there is no pool {pool!r}", hint=f"Create it: toolcrib pool create {pool}")
+
+
+class UnknownStrategy(ToolcribError):
+    """No assignment strategy of that name is registered."""
+
+    code = "unknown_strategy"
+    exit_code = 4
+
+    @classmethod
+    def named(cls, strategy: str, known: Iterable[str]) -> UnknownStrategy:
+        """Return the error for `strategy`, listing those that are `known`."""
+        return cls(
+            f"no assignment strategy {strategy!r} is registered; known: {', '.join(known)}",
+            hint="Use a known name, or load the strategy's module in every scheduler: toolcrib worker --plugin MODULE",
+        )
+
+
+class UnknownDefinition(ToolcribError):
+    """No workflow definition of that name and version exists."""
+
+    code = "unknown_definition"
+    exit_code = 4
+
+
+class UnknownTask(ToolcribError):
+    """No task has that id."""
+
+    code = "unknown_task"
+    exit_code = 8
+
+    @classmethod
+    def named(cls, task_id: str) -> UnknownTask:
+        """Return the error for `task_id`."""
+        return cls(
+            f"no such task: {task_id}",
+            hint="It never existed, or it ended longer ago than the namespace keeps workflows. See: toolcrib list",
+        )
+
+
+class UnknownDevice(ToolcribError):
+    """No device or host has that key."""
+
+    code = "unknown_device"
+    exit_code = 8
+
+
+class IdempotencyConflict(ToolcribError):
+    """The idempotency key belongs to a task with other content."""
+
+    code = "idempotency_conflict"
+    exit_code = 4
+    default_hint = "Use another key, or submit exactly what was submitted with it."
+
+
+class ClaimRefused(ToolcribError):
+    """A host asked for a task's work and does not get it; subclasses say why."""
+
+    code = "claim_refused"
+
+
+class NotOwner(ClaimRefused):
+    """The lease is another host's."""
+
+    code = "not_owner"
+
+
+class AlreadyClaimed(ClaimRefused):
+    """The lease was claimed before, by another claim."""
+
+    code = "already_claimed"
+
+
+class LeaseExpired(ClaimRefused):
+    """The lease is over: it was not claimed or not renewed in time."""
+
+    code = "lease_expired"
+
+
+class LeaseSuperseded(ClaimRefused):
+    """The task has a newer lease, or does not know this one."""
+
+    code = "lease_superseded"
+
+
+class TaskEnded(ClaimRefused):
+    """The task has ended."""
+
+    code = "task_ended"
+
+
+class ReportConflict(ToolcribError):
+    """A report for a lease differs from the one on record; the first stands."""
+
+    code = "report_conflict"
+
+
+class TaskFailed(ToolcribError):
+    """The task ended as failed; `code` on its body is the runner's, or `lease_expired`, `time_limit` and the like."""
+
+    code = "task_failed"
+    exit_code = 5
+
+
+class TaskCancelled(ToolcribError):
+    """The task ended as cancelled."""
+
+    code = "task_cancelled"
+    exit_code = 6
+
+
+class WaitTimeout(ToolcribError):
+    """Waiting took longer than the caller allowed; what was waited for goes on."""
+
+    code = "wait_timeout"
+    exit_code = 7
+
+
+class NoConnection(ToolcribError):
+    """The Temporal server cannot be reached."""
+
+    code = "no_connection"
+    exit_code = 3
+    default_hint = "Start one with `toolcrib up`, or name yours: export TEMPORAL_ADDRESS=HOST:PORT"
+
+
+class NotSetUp(ToolcribError):
+    """The server is there, but the namespace or search attributes that toolcrib needs are not."""
+
+    code = "not_set_up"
+    exit_code = 3
+
+
+def _tree(base: type[ToolcribError]) -> list[type[ToolcribError]]:
+    return [base, *(found for child in base.__subclasses__() for found in _tree(child))]
+
+
+ERRORS_BY_CODE: dict[str, type[ToolcribError]] = {error.code: error for error in _tree(ToolcribError)}
+"""Every error class by its code."""
+
+
+def from_body(body: ErrorBody) -> ToolcribError:
+    """Return the error that `body` describes: of the class with its code, else a plain `ToolcribError`."""
+    return ERRORS_BY_CODE.get(body.code, ToolcribError)(body.message, hint=body.hint, code=body.code)

@@ -1,0 +1,135 @@
+"""What clients, tasks, pools and hosts say to each other. Any of it may arrive twice, or late."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from toolcrib.scheduling.constraints import Constraints
+from toolcrib.scheduling.device import DeviceSpec
+from toolcrib.scheduling.errors import ErrorBody
+from toolcrib.scheduling.lease import Lease
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueEntry:
+    """A task as its pool's queue sees it. Times are unix seconds."""
+
+    task_id: str
+    constraints: Constraints
+    priority: int = 3
+    submitted_at: float | None = None
+    """None: now. A task that comes back keeps its first one, and so its place."""
+    attempts: int = 0
+    """Attempts made so far."""
+    max_attempts: int | None = None
+    known: bool = False
+    """Whether it was admitted before: then it is not refused for the queue's depth."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Admission:
+    """The pool's answer to one entry: a place in the queue, a lease at once, or a refusal."""
+
+    task_id: str
+    submitted_at: float = 0.0
+    start_by: float = 0.0
+    """A task that starts later than this ignores the admission and asks again."""
+    max_attempts: int = 3
+    lease: Lease | None = None
+    refused: ErrorBody | None = None
+
+
+class SettleKind(StrEnum):
+    """What a task tells its pool about a lease or its place in the queue."""
+
+    RELEASE = "release"
+    """The device is free."""
+    REQUEUE = "requeue"
+    """The device is free, and the task wants another."""
+    RETURN = "return"
+    """The task does not take this lease."""
+    WITHDRAW = "withdraw"
+    """The task no longer waits, and takes no lease that is still on its way."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settlement:
+    """One message from a task to its pool."""
+
+    kind: SettleKind
+    task_id: str
+    lease: Lease | None = None
+    entry: QueueEntry | None = None
+    """With `requeue`: how the task queues again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeaseOrder:
+    """The input of the activity that runs one lease on a host. It holds no goal: that takes a claim."""
+
+    lease: Lease
+    pool: str
+    timeout: float
+    """Seconds the work may take."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A host's request for the work of a lease."""
+
+    lease_id: str
+    host_id: str
+    claim_id: str
+    """Random; the same one gets the same answer again."""
+    incarnation: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assignment:
+    """The answer to a claim: what to run."""
+
+    task_id: str
+    attempt: int
+    goal: str | None = None
+    workflow: str | None = None
+    inputs: dict[str, Any] = field(default_factory=dict)
+
+
+class ReportOutcome(StrEnum):
+    """How a host ended a lease."""
+
+    DONE = "done"
+    FAILED = "failed"
+    RETURNED = "returned"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """How a lease went, from the host that held it."""
+
+    lease_id: str
+    outcome: ReportOutcome
+    result: Any = None
+    error: ErrorBody | None = None
+    """With `failed` and `returned`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostSnapshot:
+    """A host and its devices, as its worker found them when it started."""
+
+    host_id: str
+    instance: str
+    """Random, once per worker process: a repeated message is not a new incarnation."""
+    devices: tuple[DeviceSpec, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostSilent:
+    """A host stopped heartbeating, or said goodbye."""
+
+    host_id: str
+    incarnation: int
+    reason: str

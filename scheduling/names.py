@@ -1,0 +1,76 @@
+"""Names that processes agree on: workflow ids, task queues, search attributes and the shape of every id."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from toolcrib.scheduling.errors import InvalidRequest
+
+POOLS_QUEUE: Final = "toolcrib-pools"
+TASKS_QUEUE: Final = "toolcrib-tasks"
+LINK_QUEUE: Final = "toolcrib-link"
+
+DEVICE_POOL: Final = "DevicePool"
+SCHEDULED_TASK: Final = "ScheduledTask"
+HOST: Final = "Host"
+
+SEARCH_ATTRIBUTES: Final = ("ToolcribPool", "ToolcribStatus", "ToolcribDevice", "ToolcribHost", "ToolcribGroup")
+"""All of type Keyword."""
+
+DEFAULT_POOL: Final = "default"
+
+_NAME = re.compile(r"[A-Za-z0-9._:-]{1,64}")
+_KEY = re.compile(r"[A-Za-z0-9._-]{1,200}")
+
+
+def pool_workflow_id(pool: str) -> str:
+    """Return the workflow id of a pool."""
+    return f"toolcrib-pool-{pool}"
+
+
+def host_workflow_id(host_id: str) -> str:
+    """Return the workflow id of a host's presence."""
+    return f"toolcrib-host-{host_id}"
+
+
+def host_queue(host_id: str) -> str:
+    """Return the task queue on which a host takes leases."""
+    return f"toolcrib-host-{host_id}"
+
+
+def host_work_queue(host_id: str) -> str:
+    """Return the task queue for a host's presence and for workflows run under a lease."""
+    return f"toolcrib-host-{host_id}-work"
+
+
+def device_key(host_id: str, device_id: str) -> str:
+    """Return the identity of a device: two hosts may both have an `emulator-5554`."""
+    return f"{host_id}/{device_id}"
+
+
+def lease_id(task_id: str, attempt: int, fencing: int) -> str:
+    """Return the id of one lease."""
+    return f"{task_id}.{attempt}.{fencing}"
+
+
+def checked_name(value: str, field: str) -> str:
+    """Return `value` if it can name a pool, host or device.
+
+    Raises:
+        InvalidRequest: it is empty, too long or has other characters.
+    """
+    if not _NAME.fullmatch(value):
+        raise InvalidRequest(f"{field}: {value!r} is not 1 to 64 of A-Z a-z 0-9 . _ : -")
+    return value
+
+
+def checked_key(value: str) -> str:
+    """Return `value` if it can be an idempotency key.
+
+    Raises:
+        InvalidRequest: it is empty, too long or has other characters.
+    """
+    if not _KEY.fullmatch(value):
+        raise InvalidRequest(f"key: {value!r} is not 1 to 200 of A-Z a-z 0-9 . _ -")
+    return value

@@ -1,0 +1,48 @@
+"""Checks input against a pydantic model, and says in one sentence what is wrong with it."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from toolcrib.scheduling.errors import InvalidRequest
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def validated(model: type[Model], data: Any) -> Model:
+    """Return `data` as a `model`.
+
+    Raises:
+        InvalidRequest: naming the first field that is wrong, and its limit.
+    """
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise InvalidRequest(first_fault(model, error)) from None
+
+
+def first_fault(model: type[BaseModel], error: ValidationError) -> str:
+    """Return the first fault of `error` as `field: what is wrong`."""
+    fault = error.errors(include_url=False)[0]
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"]).lstrip(".")
+    if fault["type"] == "extra_forbidden":
+        name = str(fault["loc"][-1])
+        close = get_close_matches(name, model.model_fields, n=1)
+        return f"{place}: unknown field; " + (f"did you mean {close[0]}?" if close else _known(model))
+    message = fault["msg"].removeprefix("Value error, ")
+    message = message[:1].lower() + message[1:]
+    if fault["type"] in {"missing", "value_error"}:
+        return f"{place}: {message}" if place else message
+    return f"{place}: {message}, got {_shown(fault['input'])}" if place else f"{message}, got {_shown(fault['input'])}"
+
+
+def _known(model: type[BaseModel]) -> str:
+    return "known fields: " + ", ".join(model.model_fields)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

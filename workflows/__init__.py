@@ -1,0 +1,1 @@
+"""Thin Temporal shells round the rules: they carry out what `toolcrib.scheduling` decides."""
