@@ -1,0 +1,69 @@
+"""What every test has: a clean environment, and a real Temporal server with a namespace of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from temporalio.client import Client
+
+from support.servers import connect, fresh_namespace
+from toolcrib.worker.embedded import EmbeddedServer
+
+# The short profile tries the same examples every time: one run tells as much as the next. The long one explores.
+settings.register_profile(
+    "default", deadline=None, max_examples=50, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "long", settings.get_profile("default"), max_examples=1_000, derandomize=False, print_blob=True
+)
+settings.load_profile("default")
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Keep the settings of whoever runs the tests out of them, and the tests' files out of that person's home."""
+    for name in list(os.environ):
+        if name.startswith(("TEMPORAL_", "TOOLCRIB_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("TOOLCRIB_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("TOOLCRIB_LOCKS", str(tmp_path / "locks"))
+    # Here the temporal CLI keeps its profiles, and the SDK looks for them.
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+@pytest.fixture(scope="session")
+async def server() -> AsyncIterator[EmbeddedServer]:
+    """A server in memory, shared by all tests of this process."""
+    async with EmbeddedServer(port=0, headless=True) as server:
+        yield server
+
+
+@pytest.fixture
+async def namespace(server: EmbeddedServer) -> str:
+    """A namespace of this test's own."""
+    return await fresh_namespace(server.address)
+
+
+@pytest.fixture
+async def client(server: EmbeddedServer, namespace: str) -> Client:
+    """A client of this test's own namespace."""
+    return await connect(server.address, namespace)
+
+
+@pytest.fixture
+def server_with_file(tmp_path: Path) -> Callable[..., EmbeddedServer]:
+    """Makes servers that keep everything in one file: the next one goes on where the last one stopped, or was killed.
+
+    Use one at a time, with `async with server_with_file(port=...)`; without a port it takes any free one.
+    """
+
+    def new(port: int = 0) -> EmbeddedServer:
+        return EmbeddedServer(
+            port=port, headless=True, database=tmp_path / "temporal.db", log=tmp_path / "temporal.log"
+        )
+
+    return new
