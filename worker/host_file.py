@@ -1,0 +1,114 @@
+"""The host file: what a host is called, which devices it has and how it runs tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from toolcrib.scheduling.constraints import checked_tag, checked_tags
+from toolcrib.scheduling.device import DeviceSpec
+from toolcrib.scheduling.durations import parse_duration
+from toolcrib.scheduling.names import DEFAULT_POOL, checked_name
+from toolcrib.worker.yaml_file import read_yaml
+from toolcrib.worker.yaml_value import YamlValue
+
+DEFAULT_DRAIN_TIMEOUT: Final = 600.0
+
+_HOST_KEYS: Final = ("id", "pool", "devices", "runners", "definitions", "drain_timeout")
+_DEVICE_KEYS: Final = ("id", "driver", "driver_type", "tags", "properties")
+_RUNNER_KEYS: Final = ("goal", "workflow")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunnerNames:
+    """The runners of a host, by name or `module:attribute`; without one it does not run that kind of task."""
+
+    goal: str | None = None
+    workflow: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostFile:
+    """What a host file says."""
+
+    id: str
+    devices: tuple[DeviceSpec, ...]
+    pool: str = DEFAULT_POOL
+    runners: RunnerNames = RunnerNames()
+    definitions: Path | None = None
+    """The folder of workflow definitions."""
+    drain_timeout: float = DEFAULT_DRAIN_TIMEOUT
+    """Seconds that running work gets to finish in when the host stops."""
+
+
+def load_host_file(file: Path) -> HostFile:
+    """Return what the host file says.
+
+    Raises:
+        InvalidRequest: it cannot be read or is wrong; the message says in which line, column and key.
+    """
+    root = read_yaml(file).mapping(known=("host",), required=("host",))
+    host = root["host"].mapping(known=_HOST_KEYS, required=("id", "devices"))
+    return HostFile(
+        id=_name(host["id"]),
+        devices=_devices(host["devices"]),
+        pool=_name(host["pool"]) if "pool" in host else DEFAULT_POOL,
+        runners=_runners(host["runners"]) if "runners" in host else RunnerNames(),
+        definitions=_folder(host["definitions"]) if "definitions" in host else None,
+        drain_timeout=_duration(host["drain_timeout"]) if "drain_timeout" in host else DEFAULT_DRAIN_TIMEOUT,
+    )
+
+
+def _devices(value: YamlValue) -> tuple[DeviceSpec, ...]:
+    entries = value.entries()
+    if not entries:
+        raise value.fault("has no entries; a host needs at least one device")
+    devices: dict[str, DeviceSpec] = {}
+    for entry in entries:
+        device = _device(entry)
+        if device.id in devices:
+            raise entry.fault(f"the host has a device {device.id} already")
+        devices[device.id] = device
+    return tuple(devices.values())
+
+
+def _device(value: YamlValue) -> DeviceSpec:
+    found = value.mapping(known=_DEVICE_KEYS, required=("id", "driver"))
+    driver = found["driver"].text()
+    return DeviceSpec(
+        id=_name(found["id"]),
+        driver=driver,
+        driver_type=_name(found["driver_type"] if "driver_type" in found else found["driver"]),
+        tags=_tags(found["tags"]) if "tags" in found else (),
+        properties=_properties(found["properties"]) if "properties" in found else {},
+    )
+
+
+def _tags(value: YamlValue) -> tuple[str, ...]:
+    tags = [entry.checked(checked_tag, entry.text()) for entry in value.entries()]
+    return value.checked(checked_tags, tags)
+
+
+def _properties(value: YamlValue) -> dict[str, str]:
+    return {key: entry.text() for key, entry in value.mapping(known=None).items()}
+
+
+def _runners(value: YamlValue) -> RunnerNames:
+    found = value.mapping(known=_RUNNER_KEYS)
+    return RunnerNames(**{kind: name.text() for kind, name in found.items()})
+
+
+def _folder(value: YamlValue) -> Path:
+    folder = value.file.parent / value.text()
+    if not folder.is_dir():
+        raise value.fault(f"{folder} is not a folder")
+    return folder
+
+
+def _duration(value: YamlValue) -> float:
+    return value.checked(parse_duration, value.written())
+
+
+def _name(value: YamlValue) -> str:
+    return value.checked(checked_name, value.text())
