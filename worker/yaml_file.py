@@ -12,11 +12,12 @@ from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from toolcrib.scheduling.errors import InvalidRequest
-from toolcrib.worker.yaml_value import MERGE_KEY, YamlValue, fault_at
+from toolcrib.worker.yaml_value import YamlValue, fault_at
 
 MAX_BYTES: Final = 256 * 1024
 """The parser takes about 7 s a megabyte."""
 MAX_DEPTH: Final = 32
+MERGE_KEY: Final = "<<"
 
 _PLAIN_TAGS: Final = ("map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merge")
 _TAGS: Final = frozenset(f"tag:yaml.org,2002:{name}" for name in _PLAIN_TAGS)
@@ -68,7 +69,7 @@ def _composed(file: Path, text: str) -> Node | None:
 
 
 class _Checker:
-    """Checks every node once, however many aliases lead to it."""
+    """Checks every node once, however many aliases lead to it, and puts keys brought in by `<<` among the others."""
 
     def __init__(self) -> None:
         self._open: set[int] = set()
@@ -93,19 +94,27 @@ class _Checker:
         self._done.add(id(node))
 
     def _check_keys(self, value: YamlValue, mapping: MappingNode) -> None:
-        lines: dict[str, int] = {}
+        own: dict[str, tuple[Node, Node]] = {}
         for key, child in mapping.value:
             if not isinstance(key, ScalarNode):
                 raise value.at(key, value.path).fault("a key must be a text; put braces and brackets in quotes")
             path = value.child_path(key.value)
-            if key.value in lines:
-                raise value.at(key, path).fault(f"given twice; the first one is on line {lines[key.value]}")
-            lines[key.value] = key.start_mark.line + 1
-            if key.value == MERGE_KEY:
-                self._check_merged(value.at(child, path))
-            self.check(value.at(child, path))
+            if key.value in own:
+                first = own[key.value][0].start_mark.line + 1
+                raise value.at(key, path).fault(f"given twice; the first one is on line {first}")
+            own[key.value] = key, child
+            self.check(value.at(child, path, key))
+        if MERGE_KEY in own:
+            key, child = own.pop(MERGE_KEY)
+            brought = _brought_in(value.at(child, value.child_path(MERGE_KEY), key))
+            mapping.value = list((brought | own).values())
 
-    def _check_merged(self, value: YamlValue) -> None:
-        sources = value.entries() if isinstance(value.node, SequenceNode) else [value]
-        if not all(isinstance(source.node, MappingNode) for source in sources):
+
+def _brought_in(value: YamlValue) -> dict[str, tuple[Node, Node]]:
+    """Return keys and values that a checked value of `<<` brings in; of several mappings the first one wins."""
+    brought: dict[str, tuple[Node, Node]] = {}
+    for source in value.entries() if isinstance(value.node, SequenceNode) else [value]:
+        if not isinstance(source.node, MappingNode):
             raise value.fault("must be a mapping, or a list of mappings")
+        brought = {key.value: (key, child) for key, child in source.node.value} | brought
+    return brought

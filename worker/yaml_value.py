@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
@@ -19,8 +19,6 @@ from toolcrib.scheduling.errors import InvalidRequest
 
 Given = TypeVar("Given")
 Checked = TypeVar("Checked")
-
-MERGE_KEY: Final = "<<"
 
 _OTHER_MEANINGS: Final = (
     (re.compile(r"~|null", re.IGNORECASE), "means nothing"),
@@ -63,16 +61,18 @@ class YamlValue:
         """Return the values by key. All keys must be `known`, unless that is None; `required` ones must be there."""
         if not isinstance(self.node, MappingNode):
             raise self._is_no("mapping")
-        found = dict(merged_items(self.node))
-        for key, (key_node, _) in found.items():
+        found: dict[str, YamlValue] = {}
+        for key_node, node in self.node.value:
+            key = key_node.value
             if known is not None and key not in known:
                 close = get_close_matches(key, known, n=1)
                 advice = f"did you mean {close[0]}?" if close else "known: " + ", ".join(known)
                 raise self.at(key_node, self.child_path(key)).fault(f"unknown key; {advice}")
+            found[key] = self.at(node, self.child_path(key), key_node)
         for key in required:
             if key not in found:
                 raise self.fault(f"has no {key}")
-        return {key: self.at(node, self.child_path(key), key_node) for key, (key_node, node) in found.items()}
+        return found
 
     def entries(self) -> list[YamlValue]:
         """Return the entries of a list."""
@@ -125,13 +125,3 @@ def fault_at(
     """Return the error for a problem in `file`, at `mark` if that is known."""
     place = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else str(file)
     return InvalidRequest(f"{place}: {problem}", hint=hint)
-
-
-def merged_items(mapping: MappingNode) -> dict[str, tuple[Node, Node]]:
-    """Return the nodes of keys and values by key, with those that `<<` brings in; a key's own value wins over these."""
-    own: dict[str, tuple[Node, Node]] = {key.value: (key, value) for key, value in mapping.value}
-    _, brought = own.pop(MERGE_KEY, (None, None))
-    sources: list[Any] = brought.value if isinstance(brought, SequenceNode) else [brought] if brought else []
-    for source in sources:
-        own = merged_items(source) | own
-    return own

@@ -85,6 +85,12 @@ def test_many_aliases_cost_no_time(tmp_path: Path) -> None:
     assert time.monotonic() - begin < 2
 
 
+def test_a_long_chain_of_merges_is_followed(tmp_path: Path) -> None:
+    """Mappings that each take over the one before are put together without running out of stack."""
+    chain = "\n".join(f"  a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}" for n in range(1, 3000))
+    assert refusal(tmp_path, f"host:\n  a0: &a0 {{x: y}}\n{chain}\n".encode()).startswith("2:3: host.a0: unknown key")
+
+
 @pytest.mark.parametrize(("name", "why"), [("absent.yaml", "No such file or directory"), (".", "Is a directory")])
 def test_what_cannot_be_read_is_named(tmp_path: Path, name: str, why: str) -> None:
     """A path that leads nowhere, or to a folder, is shown with the reason."""
