@@ -8,21 +8,15 @@ from typing import Any
 
 from toolcrib.activities.guard import Guard
 from toolcrib.scheduling.device import DeviceSpec
-from toolcrib.scheduling.errors import ToolcribError
+from toolcrib.scheduling.errors import TaskFailed
 from toolcrib.scheduling.lease import Lease
 
 
-class RunFailed(ToolcribError):
+class RunFailed(TaskFailed):
     """A runner's verdict: the work was done, and failed. It is final; the task is not tried again.
 
     `result` is kept on the task beside the error.
     """
-
-    code = "task_failed"
-
-    def __init__(self, message: str, *, hint: str | None = None, code: str | None = None, result: Any = None) -> None:
-        super().__init__(message, hint=hint, code=code)
-        self.result = result
 
 
 @dataclass(kw_only=True)

@@ -21,7 +21,7 @@ class PoolConfig(BaseModel):
     strategy: str = "fifo_match"
     max_concurrent: Annotated[int, Field(ge=1, le=100_000)] | None = 3
     """At most so many leases at once; None: as many as there are devices."""
-    max_queue_depth: Annotated[int, Field(ge=0, le=MAX_QUEUE_DEPTH)] = 1_000
+    max_queue_depth: Annotated[int, Field(ge=1, le=MAX_QUEUE_DEPTH)] = 1_000
     claim_timeout: Annotated[float, Field(ge=1, le=DAY)] = 30.0
     lease_ttl: Annotated[float, Field(ge=MIN_LEASE_TTL, le=DAY)] = 15.0
     max_attempts: Annotated[int, Field(ge=1, le=100)] = 3

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,10 +183,17 @@ class ReportConflict(ToolcribError):
 
 
 class TaskFailed(ToolcribError):
-    """The task ended as failed; `code` on its body is the runner's, or `lease_expired`, `time_limit` and the like."""
+    """The task ended as failed.
+
+    `error_code` is the runner's, or `lease_expired`, `time_limit` and the like; `result` is what it left all the same.
+    """
 
     code = "task_failed"
     exit_code = 5
+
+    def __init__(self, message: str, *, hint: str | None = None, code: str | None = None, result: Any = None) -> None:
+        super().__init__(message, hint=hint, code=code)
+        self.result = result
 
 
 class TaskCancelled(ToolcribError):

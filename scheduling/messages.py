@@ -133,3 +133,22 @@ class HostSilent:
     host_id: str
     incarnation: int
     reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Presence:
+    """A host's worker that has registered with its pool."""
+
+    host_id: str
+    pool: str
+    incarnation: int
+    ttl: float
+    """It counts as silent after so many seconds without a heartbeat."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedAfter:
+    """What Temporal says of some tasks: whether each has an open workflow run."""
+
+    alive: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import Annotated, Any, Final
+from collections.abc import Callable
+from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -24,6 +25,7 @@ DEFAULT_TIMEOUT: Final = 86_400.0
 
 _REFERENCE = re.compile(r"[A-Za-z0-9._:-]{1,64}(@[A-Za-z0-9._-]{1,64})?")
 
+Checked = TypeVar("Checked")
 Seconds = Annotated[float, Field(gt=0, le=MAX_TIMEOUT, allow_inf_nan=False)]
 
 
@@ -56,9 +58,7 @@ class TaskRequest(BaseModel):
     @property
     def constraints(self) -> Constraints:
         """What it asks of a device."""
-        return Constraints(
-            driver_type=self.driver_type, tags=self.tags, device_id=self.device_id, host_id=self.host_id
-        )
+        return Constraints(driver_type=self.driver_type, tags=self.tags, device_id=self.device_id, host_id=self.host_id)
 
     @property
     def title(self) -> str:
@@ -144,11 +144,11 @@ def parse_request(data: Any) -> TaskRequest:
         InvalidRequest: it is not one; the message names the field.
     """
     if not isinstance(data, dict):
-        raise InvalidRequest("the task's input is not a JSON object such as {\"goal\": \"echo hello\"}")
+        raise InvalidRequest('the task\'s input is not a JSON object such as {"goal": "echo hello"}')
     return validated(TaskRequest, data)
 
 
-def _reworded(check: Any, *args: Any) -> Any:
+def _reworded(check: Callable[..., Checked], *args: Any) -> Checked:
     """Run a check of ours inside pydantic, which only understands ValueError."""
     try:
         return check(*args)

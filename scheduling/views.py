@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, overload
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SerializerFunctionWrapHandler, model_serializer
 
@@ -31,6 +31,12 @@ STATE_OF: dict[str, State] = {
 _LEFT_OUT_WHEN_UNSET = ("progress", "message", "group_id", "group_name")
 
 
+@overload
+def moment(at: float) -> datetime: ...
+@overload
+def moment(at: None) -> None: ...
+@overload
+def moment(at: float | None) -> datetime | None: ...
 def moment(at: float | None) -> datetime | None:
     """Return unix seconds as a UTC time."""
     return None if at is None else datetime.fromtimestamp(at, UTC)
@@ -161,5 +167,7 @@ class PoolView(View):
     leased: int
     devices: list[DeviceView]
     hosts: list[HostView]
+    problem: str | None = None
+    """Why the pool grants nothing, if its strategy raised."""
     queue: list[QueuedView]
     """The first 200; `queued` counts them all."""

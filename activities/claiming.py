@@ -1,0 +1,58 @@
+"""How a host gets the work of a lease: the one way to a task's goal and inputs."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+from typing import Final
+
+import stamina
+from temporalio.client import (
+    Client,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
+
+from toolcrib.scheduling.errors import ERRORS_BY_CODE, TaskEnded
+from toolcrib.scheduling.lease import Lease
+from toolcrib.scheduling.messages import Assignment, Claim
+from toolcrib.workflows.contract import TASK_CLAIM
+from toolcrib.workflows.failures import from_failure
+
+RPC_TIMEOUT: Final = timedelta(seconds=10)
+
+
+async def claim(client: Client, lease: Lease, incarnation: int, patience: float) -> Assignment:
+    """Claim `lease`, asking again with the same id for up to `patience` seconds while no answer comes.
+
+    Raises:
+        ClaimRefused: by name, as `TaskRecord.check_claim`.
+        RPCError: no answer came.
+    """
+    request = Claim(lease_id=lease.id, host_id=lease.host_id, claim_id=uuid.uuid4().hex, incarnation=incarnation)
+    async for attempt in stamina.retry_context(on=_may_pass, attempts=None, timeout=patience, wait_initial=0.05):
+        with attempt:
+            return await _ask(client, lease.task_id, request)
+    raise AssertionError("stamina returns or raises")
+
+
+async def _ask(client: Client, task_id: str, request: Claim) -> Assignment:
+    try:
+        answer: Assignment = await client.get_workflow_handle(task_id).execute_update(
+            TASK_CLAIM, request, id=request.claim_id, result_type=Assignment, rpc_timeout=RPC_TIMEOUT
+        )
+        return answer
+    except WorkflowUpdateFailedError as error:
+        if isinstance(error.cause, ApplicationError) and error.cause.type in ERRORS_BY_CODE:
+            raise from_failure(error.cause) from None
+        raise
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            raise TaskEnded(f"task {task_id} no longer runs") from None
+        raise
+
+
+def _may_pass(error: Exception) -> bool:
+    return isinstance(error, RPCError | WorkflowUpdateRPCTimeoutOrCancelledError)

@@ -1,0 +1,107 @@
+"""Activities by which workflows reach pools and tasks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Final
+
+from temporalio import activity
+from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
+
+from toolcrib.activities.pool_link import PoolLinks
+from toolcrib.scheduling.errors import ToolcribError
+from toolcrib.scheduling.lease import Lease
+from toolcrib.scheduling.messages import Admission, AskedAfter, HostSilent, QueueEntry, Settlement
+from toolcrib.workflows.contract import ADMIT, ASK_AFTER, DELIVER, DELIVER_PATIENTLY, SETTLE, SILENCE, TASK_GRANT
+
+FIRST_TRY: Final = timedelta(milliseconds=200)
+LATER_TRY: Final = timedelta(seconds=5)
+AT_ONCE: Final = 20
+"""Tasks asked after at the same time."""
+
+
+class PoolCalls:
+    """Calls to pools, and from pools to tasks; each may be repeated without harm."""
+
+    def __init__(self, client: Client, links: PoolLinks) -> None:
+        self._client = client
+        self._links = links
+
+    @property
+    def local(self) -> Sequence[Any]:
+        """Those that workflows also run as local activities."""
+        return [self.settle, self.admit, self.silence, self.deliver]
+
+    @property
+    def patient(self) -> Sequence[Any]:
+        """Those of the link queue."""
+        return [self.settle, self.admit, self.silence, self.deliver_patiently, self.ask_after]
+
+    @activity.defn(name=SETTLE)
+    async def settle(self, pool: str, message: Settlement) -> None:
+        """Give back a lease or a place in the queue."""
+        await self._links.to(pool).settle(message)
+
+    @activity.defn(name=ADMIT)
+    async def admit(self, pool: str, entry: QueueEntry) -> Admission:
+        """Ask for a place in the queue; a refusal is an answer, too."""
+        try:
+            return await self._links.to(pool).admit(entry)
+        except ToolcribError as refusal:
+            return Admission(task_id=entry.task_id, refused=refusal.body)
+
+    @activity.defn(name=SILENCE)
+    async def silence(self, pool: str, message: HostSilent) -> None:
+        """Report a host that fell silent."""
+        await self._links.to(pool).silence(message)
+
+    @activity.defn(name=DELIVER)
+    async def deliver(self, grants: list[Lease]) -> list[str]:
+        """Tell tasks of their leases, and return those that could not be told at once."""
+        return await self._untold(grants, FIRST_TRY)
+
+    @activity.defn(name=DELIVER_PATIENTLY)
+    async def deliver_patiently(self, grants: list[Lease]) -> None:
+        """Tell tasks of their leases; fails while some cannot be told, to be tried again."""
+        if missed := await self._untold(grants, LATER_TRY):
+            raise ApplicationError(f"not delivered yet: {', '.join(missed)}", type="not_delivered")
+
+    @activity.defn(name=ASK_AFTER)
+    async def ask_after(self, task_ids: list[str]) -> AskedAfter:
+        """Return which of these tasks have an open workflow run."""
+        gate = asyncio.Semaphore(AT_ONCE)
+
+        async def ask(task_id: str) -> bool:
+            async with gate:
+                return await self._is_open(task_id)
+
+        found = await asyncio.gather(*map(ask, task_ids))
+        pairs = list(zip(task_ids, found, strict=True))
+        return AskedAfter(
+            alive=tuple(task_id for task_id, alive in pairs if alive),
+            gone=tuple(task_id for task_id, alive in pairs if not alive),
+        )
+
+    async def _untold(self, grants: list[Lease], bound: timedelta) -> list[str]:
+        told = await asyncio.gather(*(self._tell(lease, bound) for lease in grants))
+        return [lease.task_id for lease, done in zip(grants, told, strict=True) if not done]
+
+    async def _tell(self, lease: Lease, bound: timedelta) -> bool:
+        try:
+            await self._client.get_workflow_handle(lease.task_id).signal(TASK_GRANT, lease, rpc_timeout=bound)
+        except RPCError:
+            return False
+        return True
+
+    async def _is_open(self, task_id: str) -> bool:
+        try:
+            found = await self._client.get_workflow_handle(task_id).describe(rpc_timeout=LATER_TRY)
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return False
+            raise
+        return found.status is WorkflowExecutionStatus.RUNNING

@@ -1,0 +1,115 @@
+"""The way from this process to its pools, for clients and activities alike."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any, Final, TypeVar
+
+from temporalio.client import Client, WorkflowHandle, WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
+
+from toolcrib.activities.batching import Batcher
+from toolcrib.scheduling.errors import ERRORS_BY_CODE, UnknownPool
+from toolcrib.scheduling.messages import Admission, HostSilent, HostSnapshot, QueueEntry, Settlement
+from toolcrib.scheduling.names import pool_workflow_id
+from toolcrib.workflows.contract import POOL_ADMIT, POOL_REGISTER, POOL_SETTLE, POOL_SILENCE
+from toolcrib.workflows.failures import from_failure
+
+RPC_TIMEOUT: Final = timedelta(seconds=25)
+
+Result = TypeVar("Result")
+
+
+class PoolLink:
+    """One pool, as this process reaches it: admissions and settlements go in batches."""
+
+    def __init__(self, client: Client, pool: str) -> None:
+        self.pool = pool
+        self._client = client
+        self._admit = Batcher(self._send_entries)
+        self._settle = Batcher(self._send_settlements)
+
+    @property
+    def _handle(self) -> WorkflowHandle[Any, Any]:
+        return self._client.get_workflow_handle(pool_workflow_id(self.pool))
+
+    async def admit(self, entry: QueueEntry) -> Admission:
+        """Ask for a place in the queue.
+
+        Raises:
+            QueueFull: the whole batch was refused; else a refusal is in the answer.
+            UnknownPool: there is no such pool.
+            RPCError: Temporal did not take the call; it may be made again.
+        """
+        return await self._admit(entry)
+
+    async def settle(self, message: Settlement) -> None:
+        """Give back a lease or a place. A pool that no longer exists has nothing to take back.
+
+        Raises:
+            RPCError: Temporal did not take the call; it may be made again.
+        """
+        await self._settle(message)
+
+    async def register(self, snapshot: HostSnapshot) -> int:
+        """Bring a host into the pool, and return its worker's incarnation.
+
+        Raises:
+            InvalidRequest: the pool cannot carry so many devices.
+            UnknownPool: there is no such pool.
+            RPCError: Temporal did not take the call; it may be made again.
+        """
+        return await self.ask(
+            lambda: self._handle.execute_update(POOL_REGISTER, snapshot, result_type=int, rpc_timeout=RPC_TIMEOUT)
+        )
+
+    async def silence(self, message: HostSilent) -> None:
+        """Tell the pool that a host fell silent."""
+        await self._tell(POOL_SILENCE, message)
+
+    async def ask(self, call: Callable[[], Awaitable[Result]]) -> Result:
+        """Return what `call`, an update or query of the pool, returns, with its errors as toolcrib's own."""
+        try:
+            return await call()
+        except WorkflowUpdateFailedError as error:
+            if isinstance(error.cause, ApplicationError) and error.cause.type in ERRORS_BY_CODE:
+                raise from_failure(error.cause) from None
+            raise
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                raise UnknownPool.named(self.pool) from None
+            raise
+
+    async def _tell(self, signal: str, message: Any) -> None:
+        try:
+            await self._handle.signal(signal, message, rpc_timeout=RPC_TIMEOUT)
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+
+    async def _send_entries(self, entries: list[QueueEntry]) -> list[Admission]:
+        return await self.ask(
+            lambda: self._handle.execute_update(
+                POOL_ADMIT, entries, result_type=list[Admission], rpc_timeout=RPC_TIMEOUT
+            )
+        )
+
+    async def _send_settlements(self, messages: list[Settlement]) -> list[None]:
+        await self._tell(POOL_SETTLE, messages)
+        return [None] * len(messages)
+
+
+class PoolLinks:
+    """The links of one process, by pool."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._links: dict[str, PoolLink] = {}
+
+    def to(self, pool: str) -> PoolLink:
+        """Return the link to `pool`."""
+        if pool not in self._links:
+            self._links[pool] = PoolLink(self._client, pool)
+        return self._links[pool]

@@ -1,0 +1,64 @@
+"""Creating pools, and finding those that exist."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from temporalio.client import Client
+from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes, WorkflowIDConflictPolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
+
+from toolcrib.scheduling.config import PoolConfig
+from toolcrib.scheduling.errors import InvalidRequest
+from toolcrib.scheduling.names import DEVICE_POOL, POOLS_QUEUE, checked_name, pool_workflow_id
+
+_POOL = SearchAttributeKey.for_keyword("ToolcribPool")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundPool:
+    """A pool as Temporal lists it."""
+
+    name: str
+    strategy: str
+
+
+async def create_pool(client: Client, name: str, config: PoolConfig) -> None:
+    """Create a pool; it then runs for ever.
+
+    Raises:
+        InvalidRequest: there is one of that name already, or the name is malformed.
+    """
+    try:
+        await _start(client, checked_name(name, "pool"), config, WorkflowIDConflictPolicy.FAIL)
+    except WorkflowAlreadyStartedError:
+        raise InvalidRequest(
+            f"pool: {name!r} exists already", hint=f"Change it: toolcrib pool configure {name} ..."
+        ) from None
+
+
+async def ensure_pool(client: Client, name: str, config: PoolConfig) -> None:
+    """Create a pool unless there is one of that name; that one stays as it is."""
+    await _start(client, checked_name(name, "pool"), config, WorkflowIDConflictPolicy.USE_EXISTING)
+
+
+async def find_pools(client: Client) -> AsyncIterator[FoundPool]:
+    """Yield the pools of the namespace; one created within the last second may still be missing."""
+    query = f"WorkflowType = '{DEVICE_POOL}' AND ExecutionStatus = 'Running'"
+    async for found in client.list_workflows(query):
+        strategy = await found.memo_value("strategy", default="", type_hint=str)
+        yield FoundPool(name=found.id.removeprefix(pool_workflow_id("")), strategy=strategy)
+
+
+async def _start(client: Client, name: str, config: PoolConfig, on_conflict: WorkflowIDConflictPolicy) -> None:
+    await client.start_workflow(
+        DEVICE_POOL,
+        args=[config.model_dump()],
+        id=pool_workflow_id(name),
+        task_queue=POOLS_QUEUE,
+        id_conflict_policy=on_conflict,
+        memo={"strategy": config.strategy},
+        search_attributes=TypedSearchAttributes([SearchAttributePair(_POOL, name)]),
+        static_summary=f"Pool {name}",
+    )

@@ -1,0 +1,175 @@
+"""Toolcrib: the client's entry point."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from temporalio.client import Client
+
+from toolcrib.activities.pool_link import PoolLinks
+from toolcrib.client.group import Group
+from toolcrib.client.listing import list_tasks
+from toolcrib.client.pool import PoolHandle
+from toolcrib.client.submission import Submission
+from toolcrib.client.task import TaskHandle
+from toolcrib.scheduling.errors import QueueFull, ToolcribError
+from toolcrib.scheduling.names import DEFAULT_POOL
+from toolcrib.scheduling.request import TaskRequest, parse_request
+from toolcrib.scheduling.views import State, Status, TaskView
+
+SLICE: Final = 100
+"""Requests admitted together: few enough that all of them are started while their admissions are fresh."""
+
+
+class PartlySubmitted(QueueFull):
+    """Some of many requests were refused; `handles` has the others' tasks, and None for the refused."""
+
+    def __init__(self, handles: list[TaskHandle | None], refusal: ToolcribError) -> None:
+        refused = handles.count(None)
+        super().__init__(
+            f"{refused} of {len(handles)} requests were refused: {refusal.message}",
+            hint=refusal.hint,
+            code=refusal.error_code,
+        )
+        self.handles = handles
+
+
+class Toolcrib:
+    """A connection to toolcrib's pools. Make it with `connect`, or from a Temporal client that you have.
+
+    Such a client needs `data_converter=temporalio.contrib.pydantic.pydantic_data_converter`.
+    """
+
+    def __init__(self, client: Client, *, pool: str = DEFAULT_POOL) -> None:
+        self._client = client
+        self._links = PoolLinks(client)
+        self._pool = pool
+
+    @classmethod
+    async def connect(
+        cls, address: str | None = None, *, namespace: str | None = None, pool: str = DEFAULT_POOL
+    ) -> Toolcrib:
+        """Connect to the Temporal server at `address` (HOST:PORT), else as `TEMPORAL_*` and its profiles say.
+
+        Raises:
+            NoConnection: nothing answers there, or the address is malformed.
+            NotSetUp: the namespace or toolcrib's search attributes are missing.
+        """
+        from toolcrib.worker.connection import connect
+
+        return cls(await connect(address, namespace=namespace), pool=pool)
+
+    async def submit(
+        self,
+        goal: str | None = None,
+        *,
+        workflow: str | None = None,
+        inputs: dict[str, Any] | None = None,
+        name: str | None = None,
+        driver_type: str | None = None,
+        tags: Iterable[str] = (),
+        device_id: str | None = None,
+        host_id: str | None = None,
+        priority: int = 3,
+        pool: str | None = None,
+        group: Group | None = None,
+        key: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - of the task, not of this call
+        queue_timeout: float | None = None,
+        max_attempts: int | None = None,
+    ) -> TaskHandle:
+        """Submit a goal, or a workflow by its `NAME` or `NAME@VERSION`; returns without waiting for a device.
+
+        Args:
+            goal: what to do, for the host's goal runner; with the runner `shell` a command line.
+            workflow: a workflow definition, for the host's workflow runner.
+            inputs: the workflow's inputs, as JSON data.
+            name: to show; by default the goal, shortened.
+            driver_type: the device has to be of this type.
+            tags: the device has to have all of these.
+            device_id: the device's id on its host has to be this.
+            host_id: the device has to be this host's.
+            priority: 1 (first) to 5, for strategies that look at it.
+            pool: by default the connection's.
+            group: tasks to list or cancel together.
+            key: makes the submission idempotent: the same key returns the same task.
+            timeout: seconds that an attempt may run; 24 hours by default.
+            queue_timeout: seconds after which a task that still waits fails.
+            max_attempts: by default the pool's.
+
+        Raises:
+            InvalidRequest: a field is malformed; nothing was created.
+            QueueFull: the pool's queue is at its limit; nothing was created.
+            UnknownPool: there is no such pool; nothing was created.
+            IdempotencyConflict: `key` belongs to a task with other content.
+        """
+        given = {
+            "goal": goal,
+            "workflow": workflow,
+            "inputs": inputs,
+            "name": name,
+            "driver_type": driver_type,
+            "tags": tags if isinstance(tags, str) else list(tags),
+            "device_id": device_id,
+            "host_id": host_id,
+            "priority": priority,
+            "pool": pool or self._pool,
+            "group_id": group.id if group else None,
+            "group_name": group.name if group else None,
+            "timeout": timeout,
+            "queue_timeout": queue_timeout,
+            "max_attempts": max_attempts,
+        }
+        request = parse_request({field: value for field, value in given.items() if value is not None})
+        return await self._submit(request, key)
+
+    async def submit_many(self, requests: Sequence[TaskRequest]) -> list[TaskHandle]:
+        """Submit many requests, in their order, in far less time than one by one.
+
+        Raises:
+            PartlySubmitted: some were refused; it has the handles of the others.
+        """
+        handles: list[TaskHandle | None] = []
+        refusal: ToolcribError | None = None
+        for start in range(0, len(requests), SLICE):
+            part = (self._submit(request) for request in requests[start : start + SLICE])
+            for answer in await asyncio.gather(*part, return_exceptions=True):
+                if isinstance(answer, ToolcribError):
+                    refusal = answer
+                elif isinstance(answer, BaseException):
+                    raise answer
+                handles.append(answer if isinstance(answer, TaskHandle) else None)
+        if refusal is not None:
+            raise PartlySubmitted(handles, refusal)
+        return [handle for handle in handles if handle is not None]
+
+    def task(self, task_id: str) -> TaskHandle:
+        """Return a handle on the task with that id; whether there is one shows when it is used."""
+        return TaskHandle(self._client, task_id)
+
+    async def tasks(
+        self,
+        *,
+        status: Status | None = None,
+        state: State | None = None,
+        pool: str | None = None,
+        group: str | None = None,
+        limit: int = 100,
+    ) -> list[TaskView]:
+        """Return tasks, the newest first; one submitted within the last second may still be missing."""
+        return await list_tasks(self._client, status=status, state=state, pool=pool, group=group, limit=limit)
+
+    def pool(self, name: str | None = None) -> PoolHandle:
+        """Return a handle on a pool, by default the connection's."""
+        return PoolHandle(self._client, self._links, name or self._pool)
+
+    async def strategies(self) -> list[str]:
+        """Return the assignment strategies that the scheduler knows."""
+        return await self.pool(DEFAULT_POOL).strategies()
+
+    async def _submit(self, request: TaskRequest, key: str | None = None) -> TaskHandle:
+        submission = Submission(self._client, self._links, request, key)
+        await submission.submit()
+        return TaskHandle(self._client, submission.task_id)

@@ -1,0 +1,92 @@
+"""A handle on one pool."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+
+from temporalio.client import Client, WorkflowHandle
+
+from toolcrib.activities.pool_link import PoolLinks
+from toolcrib.activities.pools import create_pool
+from toolcrib.client.patience import patiently
+from toolcrib.scheduling.config import PoolConfig
+from toolcrib.scheduling.errors import UnknownStrategy
+from toolcrib.scheduling.names import DEFAULT_POOL, pool_workflow_id
+from toolcrib.scheduling.validation import validated
+from toolcrib.scheduling.views import PoolView
+from toolcrib.workflows.contract import POOL_ASSIGN, POOL_CONFIGURE, POOL_STRATEGIES, POOL_VIEW
+
+TIMEOUT: Final = timedelta(seconds=10)
+
+
+class PoolHandle:
+    """One pool, by its name. Options are the fields of `PoolConfig`; durations are seconds."""
+
+    def __init__(self, client: Client, links: PoolLinks, name: str) -> None:
+        self.name = name
+        self._client = client
+        self._links = links
+
+    @property
+    def _handle(self) -> WorkflowHandle[Any, Any]:
+        return self._client.get_workflow_handle(pool_workflow_id(self.name))
+
+    async def create(self, **options: Any) -> None:
+        """Create the pool.
+
+        Raises:
+            InvalidRequest: an option is unknown or out of its limits, or the pool exists.
+            UnknownStrategy: the scheduler has no such strategy.
+        """
+        config = validated(PoolConfig, options)
+        known = await PoolHandle(self._client, self._links, DEFAULT_POOL).strategies()
+        if config.strategy not in known:
+            raise UnknownStrategy.named(config.strategy, known)
+        await create_pool(self._client, self.name, config)
+
+    async def configure(self, **options: Any) -> None:
+        """Change some options; running tasks are not disturbed.
+
+        Raises:
+            InvalidRequest: an option is unknown or out of its limits.
+            UnknownStrategy: the scheduler has no such strategy.
+            UnknownPool: there is no such pool.
+        """
+        await self._ask(lambda: self._handle.execute_update(POOL_CONFIGURE, options, rpc_timeout=TIMEOUT))
+
+    async def show(self) -> PoolView:
+        """Return the pool's settings, devices, hosts and queue.
+
+        Raises:
+            UnknownPool: there is no such pool.
+        """
+        view: PoolView = await self._ask(
+            lambda: self._handle.query(POOL_VIEW, result_type=PoolView, rpc_timeout=TIMEOUT)
+        )
+        return view
+
+    async def assign(self) -> int:
+        """Have the pool decide now, and return how many leases it granted; it also decides by itself.
+
+        Raises:
+            UnknownPool: there is no such pool.
+        """
+        granted: int = await self._ask(
+            lambda: self._handle.execute_update(POOL_ASSIGN, result_type=int, rpc_timeout=TIMEOUT)
+        )
+        return granted
+
+    async def strategies(self) -> list[str]:
+        """Return the strategies that the pool's scheduler knows.
+
+        Raises:
+            UnknownPool: there is no such pool.
+        """
+        names: list[str] = await self._ask(
+            lambda: self._handle.query(POOL_STRATEGIES, result_type=list[str], rpc_timeout=TIMEOUT)
+        )
+        return names
+
+    async def _ask(self, call: Any) -> Any:
+        return await patiently(lambda: self._links.to(self.name).ask(call))

@@ -1,0 +1,150 @@
+"""A handle on one task."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any, Final
+
+from temporalio.client import (
+    Client,
+    WorkflowExecutionDescription,
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+    WorkflowHandle,
+    WorkflowQueryFailedError,
+)
+from temporalio.exceptions import ApplicationError, CancelledError
+from temporalio.service import RPCError, RPCStatusCode
+
+from toolcrib.client.patience import patiently
+from toolcrib.scheduling.errors import ErrorBody, NoConnection, TaskCancelled, TaskEnded, TaskFailed, UnknownTask
+from toolcrib.scheduling.names import pool_workflow_id
+from toolcrib.scheduling.views import PendingReason, TaskView
+from toolcrib.workflows.contract import POOL_REASONS, TASK_VIEW
+
+QUERY_TIMEOUT: Final = timedelta(seconds=10)
+WATCH_INTERVAL: Final = 0.5
+"""Seconds."""
+_CUT_SHORT: Final = {
+    WorkflowExecutionStatus.TERMINATED: "its workflow was terminated",
+    WorkflowExecutionStatus.TIMED_OUT: "its workflow timed out",
+}
+
+
+class TaskHandle:
+    """One task, by its id."""
+
+    def __init__(self, client: Client, task_id: str) -> None:
+        self.id = task_id
+        self._client = client
+
+    def __repr__(self) -> str:
+        return f"TaskHandle({self.id!r})"
+
+    @property
+    def _handle(self) -> WorkflowHandle[Any, Any]:
+        return self._client.get_workflow_handle(self.id)
+
+    async def status(self) -> TaskView:
+        """Return the task as it is now, whether it runs or ended.
+
+        Raises:
+            UnknownTask: there is no such task, or it ended longer ago than the namespace keeps workflows.
+            NoConnection: no scheduler answers.
+        """
+        view, found = await asyncio.gather(self._view(), self._describe())
+        if found.status in _CUT_SHORT and not view.ended:
+            return _cut_short(view, _CUT_SHORT[found.status])
+        if view.status == "queued":
+            return view.model_copy(update={"pending_reason": await self._pending_reason(view.pool)})
+        return view
+
+    async def result(self) -> Any:
+        """Wait for the task's end and return its result, a JSON value.
+
+        Raises:
+            TaskFailed: it failed; `error_code` says how, and `result` is what it left.
+            TaskCancelled: it was cancelled.
+            UnknownTask: there is no such task.
+        """
+        try:
+            return await self._ask(self._handle.result)
+        except WorkflowFailureError as error:
+            cause = error.cause
+            if isinstance(cause, CancelledError):
+                raise TaskCancelled(f"task {self.id} was cancelled") from None
+            if isinstance(cause, ApplicationError):
+                raise _failed(cause) from None
+            raise TaskFailed(f"task {self.id} ended without a result: {cause}", code="terminated") from None
+
+    async def cancel(self) -> None:
+        """Cancel the task; its work is told to stop. Cancelling it again does nothing.
+
+        Raises:
+            TaskEnded: it has ended as done or failed, and stays so.
+            UnknownTask: there is no such task.
+        """
+        found = await self._describe()
+        if found.status is WorkflowExecutionStatus.RUNNING:
+            await self._ask(self._handle.cancel)
+        elif found.status is not WorkflowExecutionStatus.CANCELED:
+            raise TaskEnded(f"task {self.id} has ended and cannot be cancelled", hint=f"toolcrib status {self.id}")
+
+    async def watch(self) -> AsyncIterator[TaskView]:
+        """Yield the task now, and again whenever it has changed, until it has ended.
+
+        Raises:
+            UnknownTask: there is no such task.
+        """
+        last: TaskView | None = None
+        while last is None or not last.ended:
+            view = await self.status()
+            if view != last:
+                yield view
+            last = view
+            if not view.ended:
+                await asyncio.sleep(WATCH_INTERVAL)
+
+    async def _view(self) -> TaskView:
+        view: TaskView = await self._ask(
+            lambda: self._handle.query(TASK_VIEW, result_type=TaskView, rpc_timeout=QUERY_TIMEOUT)
+        )
+        return view
+
+    async def _describe(self) -> WorkflowExecutionDescription:
+        found: WorkflowExecutionDescription = await self._ask(lambda: self._handle.describe(rpc_timeout=QUERY_TIMEOUT))
+        return found
+
+    async def _pending_reason(self, pool: str) -> PendingReason | None:
+        pool_handle = self._client.get_workflow_handle(pool_workflow_id(pool))
+        try:
+            reasons: dict[str, PendingReason] = await pool_handle.query(
+                POOL_REASONS, [self.id], result_type=dict[str, PendingReason], rpc_timeout=QUERY_TIMEOUT
+            )
+        except (RPCError, WorkflowQueryFailedError):
+            return None
+        return reasons.get(self.id)
+
+    async def _ask(self, call: Any) -> Any:
+        try:
+            return await patiently(call)
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                raise UnknownTask.named(self.id) from None
+            if error.status in {RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED}:
+                raise NoConnection(
+                    "no scheduler answers", hint="Start one: toolcrib worker --role scheduler (or see: toolcrib doctor)"
+                ) from None
+            raise
+
+
+def _cut_short(view: TaskView, reason: str) -> TaskView:
+    error = ErrorBody(code="terminated", message=reason, hint="Submit it again if it is still wanted.")
+    return view.model_copy(update={"status": "failed", "state": "failed", "error": error, "message": reason})
+
+
+def _failed(failure: ApplicationError) -> TaskFailed:
+    details = failure.details[0] if failure.details and isinstance(failure.details[0], dict) else {}
+    return TaskFailed(failure.message, hint=details.get("hint"), code=failure.type, result=details.get("result"))

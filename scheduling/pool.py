@@ -1,0 +1,75 @@
+"""The state of a pool, and its serialised form, which is carried over by continue-as-new."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from pydantic import TypeAdapter
+
+from toolcrib.scheduling.config import PoolConfig
+from toolcrib.scheduling.device import PooledDevice
+from toolcrib.scheduling.lease import Lease
+from toolcrib.scheduling.waiting import Waiting
+
+SCHEMA: Final = 1
+
+
+@dataclass(kw_only=True)
+class Held:
+    """A lease that is out, and the task that holds it."""
+
+    lease: Lease
+    task: Waiting
+
+
+@dataclass(kw_only=True)
+class PooledHost:
+    """A host of the pool. Times are unix seconds."""
+
+    host_id: str
+    instance: str
+    """The worker process that spoke last."""
+    incarnation: int
+    """Counts the host's worker processes."""
+    state: Literal["online", "offline", "draining"]
+    last_seen: float
+    device_ids: list[str]
+    """Its devices, in the order of its file."""
+    in_service: bool = True
+
+
+@dataclass(kw_only=True)
+class PoolState:
+    """Everything a pool knows. It holds no set: its order has to survive serialisation."""
+
+    name: str
+    config: PoolConfig
+    schema: int = SCHEMA
+    queue: list[Waiting] = field(default_factory=list)
+    """In the order of service; while the pool runs, the scheduler's index of it is what counts."""
+    held: dict[str, Held] = field(default_factory=dict)
+    """By task id."""
+    devices: dict[str, PooledDevice] = field(default_factory=dict)
+    """By key, in registration order."""
+    hosts: dict[str, PooledHost] = field(default_factory=dict)
+    undelivered: dict[str, Lease] = field(default_factory=dict)
+    """Leases whose tasks were not told yet, by task id."""
+    last_fencing: int = 0
+    next_sequence: int = 0
+    problem: str | None = None
+    """Why the strategy grants nothing, if it raised."""
+
+
+_ADAPTER: Final = TypeAdapter(PoolState)
+
+
+def dump_state(state: PoolState) -> bytes:
+    """Return `state` as one compressed payload."""
+    return zlib.compress(_ADAPTER.dump_json(state))
+
+
+def load_state(data: bytes) -> PoolState:
+    """Return the state that `dump_state` wrote."""
+    return _ADAPTER.validate_json(zlib.decompress(data))

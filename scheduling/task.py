@@ -1,0 +1,252 @@
+"""The life of one task: which leases it takes, who may claim them, and what their end means for it.
+
+queued -> assigned -> dispatched -> done | failed | cancelled; back to queued only when a lease expires or is returned.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Final
+
+from toolcrib.scheduling.errors import (
+    AlreadyClaimed,
+    ErrorBody,
+    LeaseExpired,
+    LeaseSuperseded,
+    NotOwner,
+    TaskEnded,
+)
+from toolcrib.scheduling.lease import Attempt, Lease, Outcome
+from toolcrib.scheduling.messages import (
+    Admission,
+    Assignment,
+    Claim,
+    QueueEntry,
+    Report,
+    ReportOutcome,
+    SettleKind,
+    Settlement,
+)
+from toolcrib.scheduling.request import TaskRequest
+
+FREE_RETURNS_IN_A_ROW: Final = 5
+"""A lease given back unused is not counted as an attempt, but not for ever."""
+
+
+class Status(StrEnum):
+    """Where a task is in its life."""
+
+    QUEUED = "queued"
+    ASSIGNED = "assigned"
+    DISPATCHED = "dispatched"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+ENDED: Final = (Status.DONE, Status.FAILED, Status.CANCELLED)
+
+
+class Offer(StrEnum):
+    """What becomes of a lease that the pool offers."""
+
+    TAKEN = "taken"
+    DUPLICATE = "duplicate"
+    """It is one the task has or had; giving it back would free a device in use."""
+    UNWANTED = "unwanted"
+    """It has to be returned."""
+
+
+class TaskRecord:
+    """One task. Times are unix seconds and come in as `now`."""
+
+    def __init__(self, task_id: str, request: TaskRequest, now: float) -> None:
+        self.task_id = task_id
+        self.request = request
+        self.status = Status.QUEUED
+        self.created_at = now
+        self.queued_since = now
+        self.started_at: float | None = None
+        self.finished_at: float | None = None
+        self.attempts: list[Attempt] = []
+        self.max_attempts = request.max_attempts or 1
+        self.result: Any = None
+        self.error: ErrorBody | None = None
+
+    # ---- what holds
+
+    @property
+    def ended(self) -> bool:
+        """Whether the task is over."""
+        return self.status in ENDED
+
+    @property
+    def attempt(self) -> Attempt | None:
+        """The attempt that holds a device now."""
+        return self.attempts[-1] if self.attempts and self.attempts[-1].open else None
+
+    @property
+    def counted_attempts(self) -> int:
+        """Attempts that count against the limit."""
+        counted = returns = 0
+        for attempt in self.attempts:
+            returns = 0 if attempt.counted else returns + 1
+            counted += attempt.counted or returns > FREE_RETURNS_IN_A_ROW
+        return counted
+
+    @property
+    def waits_until(self) -> float | None:
+        """When a queued task gives up waiting."""
+        limit = self.request.queue_timeout
+        return None if limit is None else self.queued_since + limit
+
+    def entry(self, *, known: bool) -> QueueEntry:
+        """Return how the task asks for a place in the queue; a `known` one is not refused for depth."""
+        return QueueEntry(
+            task_id=self.task_id,
+            constraints=self.request.constraints,
+            priority=self.request.priority,
+            submitted_at=self.created_at,
+            attempts=len(self.attempts),
+            max_attempts=self.request.max_attempts,
+            known=known,
+        )
+
+    # ---- what happens
+
+    def admitted(self, admission: Admission, now: float) -> None:
+        """Take the pool's answer: the time of submission, the limit of attempts and perhaps a lease."""
+        if not self.attempts:
+            self.created_at = self.queued_since = admission.submitted_at
+        self.max_attempts = admission.max_attempts
+        if admission.lease is not None:
+            self.offer(admission.lease, now)
+
+    def offer(self, lease: Lease, now: float) -> Offer:
+        """Take a lease if the task waits for just this one."""
+        if any(attempt.lease.id == lease.id for attempt in self.attempts):
+            return Offer.DUPLICATE
+        expected = lease.task_id == self.task_id and lease.attempt == len(self.attempts) + 1
+        if self.status is not Status.QUEUED or not expected or lease.claim_by <= now:
+            return Offer.UNWANTED
+        self.attempts.append(Attempt(lease=lease))
+        self.status = Status.ASSIGNED
+        return Offer.TAKEN
+
+    def check_claim(self, claim: Claim, now: float) -> None:
+        """Let a claim pass if its host may have the work now.
+
+        Raises:
+            TaskEnded: the task is over.
+            LeaseSuperseded: the lease is not the task's newest, or not known.
+            NotOwner: the lease is another host's.
+            AlreadyClaimed: by another claim.
+            LeaseExpired: the lease is over, or its time to be claimed.
+        """
+        if self.ended:
+            raise TaskEnded(f"task {self.task_id} has ended: {self.status}")
+        if not self.attempts or self.attempts[-1].lease.id != claim.lease_id:
+            raise LeaseSuperseded(f"lease {claim.lease_id} is not the newest of task {self.task_id}")
+        attempt = self.attempts[-1]
+        if attempt.lease.host_id != claim.host_id:
+            raise NotOwner(f"lease {claim.lease_id} is not of host {claim.host_id}")
+        if not attempt.open:
+            raise LeaseExpired(f"lease {claim.lease_id} is over: {attempt.outcome}")
+        if attempt.claim_id is not None and attempt.claim_id != claim.claim_id:
+            raise AlreadyClaimed(f"lease {claim.lease_id} was claimed before")
+        if attempt.claim_id is None and now > attempt.lease.claim_by + attempt.lease.ttl:
+            raise LeaseExpired(f"lease {claim.lease_id} was to be claimed earlier")
+
+    def claim(self, claim: Claim, now: float) -> Assignment:
+        """Hand the work to the lease's host. The same claim gets the same answer again.
+
+        Raises:
+            ClaimRefused: as `check_claim`.
+        """
+        self.check_claim(claim, now)
+        attempt = self.attempts[-1]
+        if attempt.claim_id is None:
+            attempt.claim_id, attempt.claimed_at = claim.claim_id, now
+            self.status, self.started_at = Status.DISPATCHED, now
+        return Assignment(
+            task_id=self.task_id,
+            attempt=attempt.lease.attempt,
+            goal=self.request.goal,
+            workflow=self.request.workflow,
+            inputs=self.request.inputs,
+        )
+
+    def report(self, report: Report, now: float) -> None:
+        """End the open attempt as its host says; a result without a claim counts as an expired lease."""
+        attempt = self.attempts[-1]
+        if report.lease_id != attempt.lease.id:
+            self.expire("the host reported another lease", now)
+        elif report.outcome is ReportOutcome.RETURNED:
+            attempt.end(Outcome.RETURNED, now, report.error.message if report.error else None)
+            self._again_or_fail(now)
+        elif attempt.claimed_at is None:
+            self.expire("the host reported a result without a claim", now)
+        elif report.outcome is ReportOutcome.DONE:
+            attempt.end(Outcome.DONE, now)
+            self.result = report.result
+            self._end(Status.DONE, now)
+        else:
+            attempt.end(Outcome.FAILED, now, report.error.message if report.error else None)
+            self.result = report.result
+            self.fail(report.error or ErrorBody(code="task_failed", message="the work failed"), now)
+
+    def expire(self, reason: str, now: float) -> None:
+        """End the open attempt because its lease was not claimed, or not renewed."""
+        self.attempts[-1].end(Outcome.EXPIRED, now, reason)
+        self._again_or_fail(now)
+
+    def cancel(self, now: float) -> None:
+        """End the task because somebody asked for it; one that has ended stays as it is."""
+        if self.ended:
+            return
+        if self.attempt is not None:
+            self.attempt.end(Outcome.CANCELLED, now)
+        self._end(Status.CANCELLED, now)
+
+    def fail(self, error: ErrorBody, now: float) -> None:
+        """End the task as failed."""
+        self.error = error
+        self._end(Status.FAILED, now)
+
+    def give_up_waiting(self, now: float) -> bool:
+        """Fail a queued task whose `queue_timeout` has passed, and return whether it has."""
+        if self.status is not Status.QUEUED or self.waits_until is None or now < self.waits_until:
+            return False
+        message = f"no device became free within {self.request.queue_timeout:g} s"
+        self.fail(ErrorBody(code="queue_timeout", message=message, hint="See: toolcrib pool show"), now)
+        return True
+
+    def settlement(self) -> Settlement:
+        """Return what the pool has to know after the last attempt ended."""
+        again = self.status is Status.QUEUED
+        return Settlement(
+            kind=SettleKind.REQUEUE if again else SettleKind.RELEASE,
+            task_id=self.task_id,
+            lease=self.attempts[-1].lease,
+            entry=self.entry(known=True) if again else None,
+        )
+
+    # ---- inside
+
+    def _again_or_fail(self, now: float) -> None:
+        if self.counted_attempts < self.max_attempts:
+            self.status, self.queued_since, self.started_at = Status.QUEUED, now, None
+            return
+        last = self.attempts[-1]
+        self.fail(
+            ErrorBody(
+                code="lease_expired",
+                message=f"attempt {last.lease.attempt} of {self.max_attempts} on {last.lease.device_key} "
+                f"{last.outcome}: {last.reason}",
+                hint="See the task's attempts; submit it again, with --max-attempts for more of them.",
+            ),
+            now,
+        )
+
+    def _end(self, status: Status, now: float) -> None:
+        self.status, self.finished_at = status, now

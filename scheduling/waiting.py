@@ -1,0 +1,126 @@
+"""The queue of a pool, indexed by what its tasks ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from sortedcontainers import SortedDict
+
+from toolcrib.scheduling.constraints import Constraints
+
+MAX_WEIGHT: Final = 1_600_000
+"""What a queue may weigh: its pool's state has to fit into one Temporal payload of 2 MiB."""
+_ENTRY_WEIGHT: Final = 20
+
+
+@dataclass(kw_only=True)
+class Waiting:
+    """A task in the queue, or the same task while it holds a device and may come back. Times are unix seconds."""
+
+    task_id: str
+    constraints: Constraints
+    priority: int
+    submitted_at: float
+    sequence: int
+    """Breaks ties of `submitted_at`."""
+    attempts: int
+    max_attempts: int | None
+    check_at: float
+    """When the pool asks Temporal whether the task still runs, unless it hears from it before."""
+    heard_at: float
+    """When the pool last heard from the task."""
+
+    def heard(self, now: float, check_after: float) -> None:
+        """Note that the task spoke, and when to ask after it if it falls silent."""
+        self.heard_at, self.check_at = now, now + check_after
+
+
+class TaskQueue:
+    """Waiting tasks. Those with equal demands share a bucket, so that one decision looks at one task of each."""
+
+    def __init__(self, rank: Callable[[Waiting], tuple[float, ...]]) -> None:
+        self._rank = rank
+        self._buckets: dict[Constraints, SortedDict[tuple[float, ...], Waiting]] = {}
+        self._places: dict[str, tuple[Constraints, tuple[float, ...]]] = {}
+        self.weight = 0
+        """Roughly the bytes it takes in the pool's serialised state."""
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, task_id: object) -> bool:
+        return task_id in self._places
+
+    def __iter__(self) -> Iterator[Waiting]:
+        for bucket in self._buckets.values():
+            yield from bucket.values()
+
+    def add(self, task: Waiting) -> None:
+        """Put `task` in its place; it must not be in the queue yet."""
+        place = (*self._rank(task), task.sequence)
+        if task.constraints not in self._buckets:
+            self._buckets[task.constraints] = SortedDict()
+            self.weight += _demand_weight(task.constraints)
+        self._buckets[task.constraints][place] = task
+        self._places[task.task_id] = (task.constraints, place)
+        self.weight += entry_weight(task.task_id)
+
+    def remove(self, task_id: str) -> Waiting | None:
+        """Take a task out; None if it is not there."""
+        if task_id not in self._places:
+            return None
+        demand, place = self._places.pop(task_id)
+        bucket = self._buckets[demand]
+        task = bucket.pop(place)
+        self.weight -= entry_weight(task_id)
+        if not bucket:
+            del self._buckets[demand]
+            self.weight -= _demand_weight(demand)
+        return task
+
+    def get(self, task_id: str) -> Waiting | None:
+        """Return a task; None if it is not there."""
+        if task_id not in self._places:
+            return None
+        demand, place = self._places[task_id]
+        return self._buckets[demand][place]
+
+    def demands(self) -> list[Constraints]:
+        """Return the distinct demands."""
+        return list(self._buckets)
+
+    def size(self, demand: Constraints) -> int:
+        """Return how many tasks have that demand."""
+        return len(self._buckets.get(demand, ()))
+
+    def at(self, demand: Constraints, index: int) -> Waiting:
+        """Return the task that `index` others with that demand go before."""
+        task: Waiting = self._buckets[demand].peekitem(index)[1]
+        return task
+
+    def place(self, demand: Constraints, index: int) -> tuple[float, ...]:
+        """Return the place in the whole queue of the task that `at` returns; lower goes first."""
+        place: tuple[float, ...] = self._buckets[demand].peekitem(index)[0]
+        return place
+
+    def in_order(self) -> list[Waiting]:
+        """Return every task, first served first."""
+        return sorted(self, key=lambda task: self._places[task.task_id][1])
+
+    def weight_with(self, task_id: str, demand: Constraints) -> int:
+        """Return what the queue would weigh with one more task."""
+        more = 0 if demand in self._buckets else _demand_weight(demand)
+        return self.weight + entry_weight(task_id) + more
+
+
+def entry_weight(task_id: str) -> int:
+    """Return the bytes that a task adds to a pool's compressed state."""
+    return len(task_id) + _ENTRY_WEIGHT
+
+
+def _demand_weight(demand: Constraints) -> int:
+    return sum(len(text.encode()) for text in (demand.driver_type, demand.device_id, demand.host_id) if text) + sum(
+        len(tag.encode()) for tag in demand.tags
+    )

@@ -1,0 +1,74 @@
+"""The scheduler role: pools, tasks, and the link between them, each on a worker of its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import structlog
+from temporalio.client import Client
+from temporalio.worker import Worker, WorkflowRunner
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+
+from toolcrib.activities.pool_calls import PoolCalls
+from toolcrib.activities.pool_link import PoolLinks
+from toolcrib.activities.pools import ensure_pool, find_pools
+from toolcrib.scheduling.config import PoolConfig
+from toolcrib.scheduling.errors import UnknownStrategy
+from toolcrib.scheduling.names import DEFAULT_POOL, LINK_QUEUE, POOLS_QUEUE, TASKS_QUEUE
+from toolcrib.scheduling.strategies import STRATEGIES
+from toolcrib.workflows.device_pool import DevicePool
+from toolcrib.workflows.host import Host
+from toolcrib.workflows.scheduled_task import ScheduledTask
+
+PASSED_THROUGH: Final = ("toolcrib", "pydantic", "pydantic_core", "sortedcontainers")
+"""What the sandbox would import anew for every workflow run is passed through instead."""
+
+_log = structlog.get_logger(__name__)
+
+
+@asynccontextmanager
+async def scheduler_role(client: Client) -> AsyncIterator[None]:
+    """Serve pools and tasks as long as the context is open; there is a pool `default` from then on.
+
+    Raises:
+        UnknownStrategy: a pool is configured with a strategy that this process does not have.
+    """
+    await _check_strategies(client)
+    calls = PoolCalls(client, PoolLinks(client))
+    async with (
+        Worker(
+            client,
+            task_queue=POOLS_QUEUE,
+            workflows=[DevicePool],
+            activities=calls.local,
+            workflow_runner=workflow_runner(),
+        ),
+        Worker(
+            client,
+            task_queue=TASKS_QUEUE,
+            workflows=[ScheduledTask, Host],
+            activities=calls.local,
+            workflow_runner=workflow_runner(),
+        ),
+        Worker(client, task_queue=LINK_QUEUE, activities=calls.patient),
+    ):
+        await ensure_pool(client, DEFAULT_POOL, PoolConfig())
+        _log.info("scheduler ready", strategies=STRATEGIES.names())
+        yield
+
+
+def workflow_runner() -> WorkflowRunner:
+    """Return the sandbox in which workflows run."""
+    return SandboxedWorkflowRunner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH))
+
+
+async def _check_strategies(client: Client) -> None:
+    async for pool in find_pools(client):
+        if pool.strategy not in STRATEGIES:
+            raise UnknownStrategy(
+                f"pool {pool.name!r} is configured with the strategy {pool.strategy!r}, which is not registered here; "
+                f"known: {', '.join(STRATEGIES.names())}",
+                hint="Load its module: toolcrib worker --role scheduler --plugin MODULE",
+            )

@@ -1,0 +1,153 @@
+"""`toolcrib up`: server, scheduler and a host with slots, all on this machine."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+from temporalio.client import Client, WorkflowHandle
+
+from toolcrib.activities.pool_link import PoolLinks
+from toolcrib.activities.pools import ensure_pool
+from toolcrib.scheduling.config import PoolConfig
+from toolcrib.scheduling.constraints import checked_tags
+from toolcrib.scheduling.device import DeviceSpec
+from toolcrib.scheduling.errors import InvalidRequest
+from toolcrib.scheduling.names import DEFAULT_POOL, checked_name, pool_workflow_id
+from toolcrib.scheduling.strategies import STRATEGIES
+from toolcrib.scheduling.validation import validated
+from toolcrib.scheduling.views import PoolView
+from toolcrib.worker.connection import connect
+from toolcrib.worker.embedded import EmbeddedServer
+from toolcrib.worker.host_file import HostFile, RunnerNames
+from toolcrib.worker.host_role import host_role
+from toolcrib.worker.plugins import load_plugins
+from toolcrib.worker.scheduler_role import scheduler_role
+from toolcrib.worker.settings import load_settings
+from toolcrib.worker.stopping import stop_signals, until_stopped
+from toolcrib.workflows.contract import POOL_CONFIGURE, POOL_VIEW
+
+DATABASE: Final = "temporal.db"
+READY_FILE: Final = "toolcrib.json"
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpOptions:
+    """What `toolcrib up` was asked for."""
+
+    ip: str = "127.0.0.1"
+    port: int = 7233
+    ui_port: int = 8233
+    data: Path | None = None
+    """None: everything is kept in memory."""
+    host_id: str | None = None
+    devices: int = 4
+    """0: no host of its own."""
+    tags: tuple[str, ...] = ()
+    pool: str = DEFAULT_POOL
+    pool_options: dict[str, Any] = field(default_factory=dict)
+    """Fields of `PoolConfig` that were given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ready:
+    """Where everything is, once it works."""
+
+    address: str
+    ui: str
+    pool: str
+    host: str | None
+
+    def __str__(self) -> str:
+        return f"ready address={self.address} ui={self.ui} pool={self.pool} host={self.host or '-'}"
+
+
+async def run_up(options: UpOptions, ready: Callable[[Ready], None]) -> None:
+    """Run until SIGINT or SIGTERM, and tell `ready` where everything is once it works.
+
+    Raises:
+        InvalidRequest: an option is wrong, or a port is taken.
+        UnknownStrategy: there is no such strategy.
+        NotSetUp: the embedded server is not installed.
+    """
+    load_plugins()
+    host = _host(options)
+    STRATEGIES.get(validated(PoolConfig, options.pool_options).strategy)
+    checked_name(options.pool, "pool")
+    with stop_signals() as stop:
+        async with AsyncExitStack() as parts:
+            server = await parts.enter_async_context(_server(options))
+            client = await connect(server.address, namespace="default")
+            await parts.enter_async_context(scheduler_role(client))
+            await _prepare_pool(client, options)
+            failures = []
+            if host is not None:
+                agent = await parts.enter_async_context(host_role(client, host, _home(options), drain=0.0))
+                failures.append(agent.guard.lost)
+                await agent.registered.wait()
+            found = Ready(address=server.address, ui=server.ui_url, pool=options.pool, host=host.id if host else None)
+            if options.data is not None:
+                (options.data / READY_FILE).write_text(json.dumps(asdict(found)) + "\n", encoding="utf-8")
+            ready(found)
+            await until_stopped(stop, *failures)
+
+
+def _server(options: UpOptions) -> EmbeddedServer:
+    database = None
+    if options.data is not None:
+        try:
+            options.data.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidRequest(f"data: {options.data} cannot be a folder: {error.strerror}") from None
+        database = options.data / DATABASE
+    return EmbeddedServer(ip=options.ip, port=options.port, ui_port=options.ui_port, database=database)
+
+
+def _home(options: UpOptions) -> Path:
+    return options.data / "home" if options.data is not None else load_settings().home
+
+
+def _host(options: UpOptions) -> HostFile | None:
+    if options.devices == 0:
+        return None
+    tags = checked_tags(options.tags, "tag")
+    slots = [
+        DeviceSpec(id=f"slot-{number}", driver="local", driver_type="local", tags=tags)
+        for number in range(1, options.devices + 1)
+    ]
+    return HostFile(
+        id=checked_name(options.host_id or _machine_name(), "host_id"),
+        devices=tuple(slots),
+        pool=options.pool,
+        runners=RunnerNames(goal="shell"),
+    )
+
+
+def _machine_name() -> str:
+    return re.sub(r"[^A-Za-z0-9._:-]", "-", socket.gethostname())[:64] or "localhost"
+
+
+async def _prepare_pool(client: Client, options: UpOptions) -> None:
+    """Create the pool, or change one that is stored as far as options were given."""
+    await ensure_pool(client, options.pool, validated(PoolConfig, options.pool_options))
+    handle: WorkflowHandle[Any, Any] = client.get_workflow_handle(pool_workflow_id(options.pool))
+    if options.pool_options:
+        await (
+            PoolLinks(client).to(options.pool).ask(lambda: handle.execute_update(POOL_CONFIGURE, options.pool_options))
+        )
+    view = await handle.query(POOL_VIEW, result_type=PoolView)
+    cap = view.max_concurrent
+    if cap is not None and cap < options.devices:
+        _log.warning(
+            f"at most {cap} of the {options.devices} slots are used at once (max_concurrent)",
+            change=f"toolcrib pool configure {options.pool} --max-concurrent none",
+        )

@@ -1,0 +1,30 @@
+"""Names under which workflows and activities know each other."""
+
+from __future__ import annotations
+
+from typing import Final
+
+RUN_LEASE: Final = "run_lease"
+PRESENCE: Final = "presence"
+SETTLE: Final = "settle"
+SILENCE: Final = "silence"
+ADMIT: Final = "admit"
+DELIVER: Final = "deliver"
+DELIVER_PATIENTLY: Final = "deliver_patiently"
+ASK_AFTER: Final = "ask_after"
+
+TASK_CLAIM: Final = "claim"
+TASK_GRANT: Final = "grant"
+TASK_VIEW: Final = "view"
+
+POOL_ADMIT: Final = "admit"
+POOL_SETTLE: Final = "settle"
+POOL_SILENCE: Final = "silence"
+POOL_REGISTER: Final = "register"
+POOL_CONFIGURE: Final = "configure"
+POOL_ASSIGN: Final = "assign"
+POOL_VIEW: Final = "view"
+POOL_REASONS: Final = "reasons"
+POOL_STRATEGIES: Final = "strategies"
+
+HOST_HELLO: Final = "hello"

@@ -1,0 +1,241 @@
+"""DevicePool: the device-reservation entity of one pool, which makes every assignment."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any, Final
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+from temporalio.exceptions import ActivityError
+
+from toolcrib.scheduling.config import PoolConfig
+from toolcrib.scheduling.errors import ToolcribError
+from toolcrib.scheduling.lease import Lease
+from toolcrib.scheduling.messages import Admission, AskedAfter, HostSilent, HostSnapshot, QueueEntry, Settlement
+from toolcrib.scheduling.names import DEVICE_POOL, LINK_QUEUE, pool_workflow_id
+from toolcrib.scheduling.pool import PoolState, dump_state, load_state
+from toolcrib.scheduling.pool_view import pool_details, pool_view, reasons_for
+from toolcrib.scheduling.scheduler import TaskScheduler
+from toolcrib.scheduling.strategies import STRATEGIES
+from toolcrib.scheduling.validation import validated
+from toolcrib.scheduling.views import PendingReason, PoolView
+from toolcrib.workflows.contract import (
+    ASK_AFTER,
+    DELIVER,
+    DELIVER_PATIENTLY,
+    POOL_ADMIT,
+    POOL_ASSIGN,
+    POOL_CONFIGURE,
+    POOL_REASONS,
+    POOL_REGISTER,
+    POOL_SETTLE,
+    POOL_SILENCE,
+    POOL_STRATEGIES,
+    POOL_VIEW,
+)
+from toolcrib.workflows.failures import to_failure
+from toolcrib.workflows.pool_calls import ONCE
+
+MAX_HISTORY_EVENTS: Final = 4_000
+MAX_SIGNALS: Final = 8_000
+"""Of the 10,000 signals that one run may get."""
+DELIVERY_TIME: Final = timedelta(seconds=2)
+"""Bound of the local activity; inside, each signal has 200 ms."""
+PATIENCE: Final = timedelta(seconds=40)
+CHECK_PAUSE: Final = 10.0
+"""Seconds between two looks for overdue tasks, at least."""
+
+
+@workflow.defn(name=DEVICE_POOL)
+class DevicePool:
+    """Holds queue and devices of one pool; every decision is made by `TaskScheduler`, in one workflow task.
+
+    `config` is a JSON object with the fields of `PoolConfig`; `carried` is the state of the run before this one, and
+    `max_events` the length of history after which it goes on in a new run.
+    """
+
+    @workflow.init
+    def __init__(self, config: Any = None, carried: bytes | None = None, max_events: int = MAX_HISTORY_EVENTS) -> None:
+        name = workflow.info().workflow_id.removeprefix(pool_workflow_id(""))
+        self._fault: ToolcribError | None = None
+        try:
+            state = load_state(carried) if carried else PoolState(name=name, config=validated(PoolConfig, config or {}))
+            STRATEGIES.get(state.config.strategy)
+        except ToolcribError as fault:
+            self._fault, state = fault, PoolState(name=name, config=PoolConfig())
+        self._scheduler = TaskScheduler(state)
+        self._max_events = max_events
+        self._signals = 0
+        self._on_their_way: dict[str, Lease] = {}
+        self._changed()
+
+    @workflow.run
+    async def run(self, config: Any = None, carried: bytes | None = None, max_events: int = MAX_HISTORY_EVENTS) -> None:
+        """Deliver grants and ask after silent tasks, for ever."""
+        if self._fault is not None:
+            raise to_failure(self._fault)
+        checks = asyncio.create_task(self._ask_after_silent_tasks())
+        while not self._run_is_full():
+            await workflow.wait_condition(lambda: bool(self._fresh_grants()) or self._run_is_full())
+            if grants := self._fresh_grants():
+                await self._deliver(grants)
+        checks.cancel()
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        workflow.continue_as_new(args=[None, dump_state(self._scheduler.state), max_events])
+
+    # ---- messages
+
+    @workflow.update(name=POOL_ADMIT)
+    def admit(self, entries: list[QueueEntry]) -> list[Admission]:
+        """Answer each entry: a place in the queue, a lease, or a refusal."""
+        answers = self._scheduler.admit(entries, workflow.time())
+        self._changed()
+        return answers
+
+    @admit.validator
+    def check_admit(self, entries: list[QueueEntry]) -> None:
+        """Refuse only when no entry can be admitted; then nothing at all is written."""
+        refusals = [self._scheduler.refusal(entry) for entry in entries]
+        if refusals and refusals[0] is not None and all(refusals):
+            raise to_failure(refusals[0])
+
+    @workflow.signal(name=POOL_SETTLE)
+    def settle(self, messages: list[Settlement]) -> None:
+        """Take back what tasks give back."""
+        self._signals += 1
+        self._scheduler.settle(messages, workflow.time())
+        self._changed()
+
+    @workflow.update(name=POOL_REGISTER)
+    def register(self, snapshot: HostSnapshot) -> int:
+        """Take in a host with its devices, and return the incarnation of its worker."""
+        try:
+            incarnation = self._scheduler.register(snapshot, workflow.time())
+        except ToolcribError as error:
+            raise to_failure(error) from None
+        self._changed()
+        return incarnation
+
+    @workflow.signal(name=POOL_SILENCE)
+    def silence(self, message: HostSilent) -> None:
+        """Take out a host that no longer heartbeats."""
+        self._signals += 1
+        self._scheduler.silence(message, workflow.time())
+        self._changed()
+
+    @workflow.update(name=POOL_CONFIGURE)
+    def configure(self, changes: dict[str, Any]) -> None:
+        """Change some settings."""
+        self._scheduler.configure(self._scheduler.config.changed(changes), workflow.time())
+        workflow.upsert_memo({"strategy": self._scheduler.config.strategy})
+        self._changed()
+
+    @configure.validator
+    def check_configure(self, changes: dict[str, Any]) -> None:
+        """Refuse unknown fields, values outside their limits and strategies that nobody registered."""
+        try:
+            STRATEGIES.get(self._scheduler.config.changed(changes).strategy)
+        except ToolcribError as error:
+            raise to_failure(error) from None
+
+    @workflow.update(name=POOL_ASSIGN)
+    def assign(self) -> int:
+        """Decide now, and return how many leases were granted."""
+        grants = self._scheduler.assign(workflow.time())
+        self._changed()
+        return len(grants)
+
+    @workflow.query(name=POOL_VIEW)
+    def view(self) -> PoolView:
+        """Return the pool as people see it."""
+        return pool_view(self._scheduler)
+
+    @workflow.query(name=POOL_REASONS)
+    def reasons(self, task_ids: list[str]) -> dict[str, PendingReason]:
+        """Return why each of these tasks waits."""
+        return reasons_for(self._scheduler, task_ids)
+
+    @workflow.query(name=POOL_STRATEGIES)
+    def strategies(self) -> list[str]:
+        """Return the strategies that the scheduler process knows."""
+        return STRATEGIES.names()
+
+    # ---- delivery
+
+    def _fresh_grants(self) -> list[Lease]:
+        return [lease for lease in self._scheduler.undelivered if self._on_their_way.get(lease.task_id) != lease]
+
+    async def _deliver(self, grants: list[Lease]) -> None:
+        """Tell tasks of their leases; those that cannot be told at once are told by and by, beside the rest."""
+        missed: list[str] = [lease.task_id for lease in grants]
+        try:
+            missed = await workflow.execute_local_activity(
+                DELIVER, grants, result_type=list[str], start_to_close_timeout=DELIVERY_TIME, retry_policy=ONCE
+            )
+        except ActivityError:
+            workflow.logger.info("grants could not be delivered at once; trying on")
+        self._scheduler.delivered(lease for lease in grants if lease.task_id not in missed)
+        if late := [lease for lease in grants if lease.task_id in missed]:
+            self._on_their_way.update({lease.task_id: lease for lease in late})
+            asyncio.create_task(self._deliver_patiently(late))  # noqa: RUF006 - the workflow's loop keeps it
+
+    async def _deliver_patiently(self, grants: list[Lease]) -> None:
+        try:
+            await workflow.execute_activity(
+                DELIVER_PATIENTLY,
+                grants,
+                task_queue=LINK_QUEUE,
+                start_to_close_timeout=timedelta(seconds=10),
+                schedule_to_close_timeout=PATIENCE,
+                retry_policy=RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=PATIENCE / 8),
+            )
+            self._scheduler.delivered(grants)
+        except ActivityError:
+            workflow.logger.info("grants were not delivered yet", extra={"tasks": [g.task_id for g in grants]})
+        for lease in grants:
+            if self._on_their_way.get(lease.task_id) == lease:
+                del self._on_their_way[lease.task_id]
+
+    # ---- tasks that fell silent
+
+    async def _ask_after_silent_tasks(self) -> None:
+        while True:
+            await workflow.wait_condition(lambda: self._scheduler.busy)
+            wait = (self._scheduler.next_check() or 0) - workflow.time()
+            await workflow.sleep(max(wait, CHECK_PAUSE))
+            if overdue := self._scheduler.overdue(workflow.time()):
+                await self._ask_after(overdue)
+
+    async def _ask_after(self, task_ids: list[str]) -> None:
+        asked_at = workflow.time()
+        try:
+            found = await workflow.execute_activity(
+                ASK_AFTER,
+                task_ids,
+                result_type=AskedAfter,
+                task_queue=LINK_QUEUE,
+                start_to_close_timeout=timedelta(seconds=30),
+                schedule_to_close_timeout=timedelta(minutes=2),
+            )
+        except ActivityError:
+            workflow.logger.warning("could not ask after silent tasks; trying later")
+            return
+        taken = self._scheduler.asked_after(found, asked_at, workflow.time())
+        if taken:
+            workflow.logger.warning("took back what tasks held that no longer run", extra={"tasks": taken})
+        self._changed()
+
+    # ---- this run
+
+    def _run_is_full(self) -> bool:
+        info = workflow.info()
+        return (
+            info.is_continue_as_new_suggested()
+            or info.get_current_history_length() >= self._max_events
+            or self._signals >= MAX_SIGNALS
+        )
+
+    def _changed(self) -> None:
+        workflow.set_current_details(pool_details(self._scheduler))

@@ -1,0 +1,21 @@
+"""toolcrib's errors as Temporal failures, and back. The failure's type is the error's code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from temporalio.exceptions import ApplicationError
+
+from toolcrib.scheduling.errors import ErrorBody, ToolcribError, from_body
+
+
+def to_failure(error: ToolcribError | ErrorBody, result: Any = None) -> ApplicationError:
+    """Return `error` as a failure that Temporal does not retry; `result` is kept beside it."""
+    body = error.body if isinstance(error, ToolcribError) else error
+    return ApplicationError(body.message, {"hint": body.hint, "result": result}, type=body.code, non_retryable=True)
+
+
+def from_failure(failure: ApplicationError) -> ToolcribError:
+    """Return the error that `to_failure` made into `failure`."""
+    details = failure.details[0] if failure.details and isinstance(failure.details[0], dict) else {}
+    return from_body(ErrorBody(code=failure.type or "unexpected", message=failure.message, hint=details.get("hint")))

@@ -1,0 +1,68 @@
+"""Host: the presence of one host. One activity heartbeats on it for as long as its worker lives."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError
+from temporalio.exceptions import TimeoutError as ActivityTimeout
+
+from toolcrib.scheduling.messages import HostSilent, Presence
+from toolcrib.scheduling.names import HOST, host_work_queue
+from toolcrib.workflows.contract import HOST_HELLO, PRESENCE
+from toolcrib.workflows.pool_calls import ONCE, silence
+
+PICK_UP: Final = timedelta(seconds=30)
+LIFETIME: Final = timedelta(days=3650)
+
+
+@workflow.defn(name=HOST)
+class Host:
+    """Says so to the pool when the host falls silent, and ends; a worker that comes back starts it again."""
+
+    @workflow.init
+    def __init__(self, presence: Presence) -> None:
+        self._latest = presence
+        self._hellos = 0
+
+    @workflow.run
+    async def run(self, presence: Presence) -> str:
+        """Return why the host went."""
+        while True:
+            current, hellos = self._latest, self._hellos
+            reason = await self._until_silent(current, hellos)
+            if reason is not None:
+                message = HostSilent(host_id=current.host_id, incarnation=current.incarnation, reason=reason)
+                await silence(current.pool, message)
+                if self._hellos == hellos:
+                    return reason
+
+    @workflow.signal(name=HOST_HELLO)
+    def hello(self, presence: Presence) -> None:
+        """Take note of a worker that has just registered."""
+        if presence.incarnation >= self._latest.incarnation or presence.pool != self._latest.pool:
+            self._latest, self._hellos = presence, self._hellos + 1
+
+    async def _until_silent(self, current: Presence, hellos: int) -> str | None:
+        """Return why the host fell silent, or None if a worker said hello again."""
+        workflow.set_current_details(f"incarnation {current.incarnation} of host {current.host_id} is online")
+        activity = workflow.start_activity(
+            PRESENCE,
+            current,
+            task_queue=host_work_queue(current.host_id),
+            schedule_to_start_timeout=PICK_UP,
+            heartbeat_timeout=timedelta(seconds=current.ttl),
+            start_to_close_timeout=LIFETIME,
+            retry_policy=ONCE,
+            summary=f"incarnation {current.incarnation}",
+        )
+        await workflow.wait_condition(lambda: activity.done() or self._hellos != hellos)
+        if not activity.done():
+            activity.cancel()
+            return None
+        error = None if activity.cancelled() else activity.exception()
+        if isinstance(error, ActivityError) and isinstance(error.cause, ActivityTimeout):
+            return "it no longer heartbeats"
+        return "its worker stopped"

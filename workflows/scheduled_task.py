@@ -1,0 +1,246 @@
+"""ScheduledTask: one submitted task, its attempts, its leases and its result."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+from temporalio import workflow
+from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
+from temporalio.exceptions import ActivityError
+from temporalio.exceptions import TimeoutError as ActivityTimeout
+
+from toolcrib.scheduling.errors import ClaimRefused, InvalidRequest
+from toolcrib.scheduling.lease import Attempt, Lease
+from toolcrib.scheduling.messages import Admission, Assignment, Claim, LeaseOrder, Report, SettleKind, Settlement
+from toolcrib.scheduling.names import SCHEDULED_TASK, host_queue
+from toolcrib.scheduling.request import TaskRequest, parse_request
+from toolcrib.scheduling.scheduler import RENEW_PLACE_AFTER
+from toolcrib.scheduling.task import Offer, Status, TaskRecord
+from toolcrib.scheduling.task_view import details, task_view
+from toolcrib.scheduling.views import TaskView
+from toolcrib.workflows.contract import RUN_LEASE, TASK_CLAIM, TASK_GRANT, TASK_VIEW
+from toolcrib.workflows.failures import to_failure
+from toolcrib.workflows.pool_calls import ONCE, admit, settle
+
+CONFIRM_GRACE: Final = 5.0
+"""Beyond the lease's ttl, a cancelled or unclaimed lease is given so many seconds to be confirmed as over."""
+
+_ADMISSION: Final = TypeAdapter(Admission)
+_STATUS: Final = SearchAttributeKey.for_keyword("ToolcribStatus")
+_POOL: Final = SearchAttributeKey.for_keyword("ToolcribPool")
+_DEVICE: Final = SearchAttributeKey.for_keyword("ToolcribDevice")
+_HOST: Final = SearchAttributeKey.for_keyword("ToolcribHost")
+_GROUP: Final = SearchAttributeKey.for_keyword("ToolcribGroup")
+
+
+@workflow.defn(name=SCHEDULED_TASK)
+class ScheduledTask:
+    """Waits for a device, has one activity run on its host, and gives it back; again if the lease expires.
+
+    `request` is a JSON object with the fields of `TaskRequest`. `admission` is the pool's answer if the task's client
+    asked for it beforehand; without one, or with one that is too old, the task asks by itself.
+    """
+
+    @workflow.init
+    def __init__(self, request: Any = None, admission: Any = None) -> None:
+        self._fault: InvalidRequest | None = None
+        try:
+            parsed = parse_request(request)
+        except InvalidRequest as fault:
+            self._fault, parsed = fault, TaskRequest.model_construct()
+        self._record = TaskRecord(workflow.info().workflow_id, parsed, workflow.time())
+        self._placed = False
+        self._activity: workflow.ActivityHandle[Report] | None = None
+        answer = _parse_admission(admission)
+        if answer is not None and answer.start_by >= workflow.time():
+            self._accept(answer)
+
+    @workflow.run
+    async def run(self, request: Any = None, admission: Any = None) -> Any:
+        """Return the task's result; fail or be cancelled as the task does."""
+        if self._fault is not None:
+            self._record.fail(self._fault.body, workflow.time())
+        try:
+            await self._live()
+        except asyncio.CancelledError:
+            await self._cancel()
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        self._publish()
+        if self._record.status is Status.CANCELLED:
+            raise asyncio.CancelledError
+        if self._record.error is not None:
+            raise to_failure(self._record.error, self._record.result)
+        return self._record.result
+
+    @workflow.query(name=TASK_VIEW)
+    def view(self) -> TaskView:
+        """Return the task as people see it."""
+        return task_view(self._record)
+
+    @workflow.signal(name=TASK_GRANT)
+    async def grant(self, lease: Lease) -> None:
+        """Take the lease that the pool gives, or return it."""
+        if self._record.offer(lease, workflow.time()) is Offer.UNWANTED:
+            await settle(
+                self._record.request.pool,
+                Settlement(kind=SettleKind.RETURN, task_id=self._record.task_id, lease=lease),
+            )
+
+    @workflow.update(name=TASK_CLAIM)
+    def claim(self, claim: Claim) -> Assignment:
+        """Hand the work to the host that holds the lease; nobody else gets to know it."""
+        try:
+            assignment = self._record.claim(claim, workflow.time())
+        except ClaimRefused as refusal:
+            raise to_failure(refusal) from None
+        self._publish()
+        return assignment
+
+    @claim.validator
+    def check_claim(self, claim: Claim) -> None:
+        """Refuse a claim without a trace in the history."""
+        try:
+            self._record.check_claim(claim, workflow.time())
+        except ClaimRefused as refusal:
+            raise to_failure(refusal) from None
+
+    # ---- the life
+
+    async def _live(self) -> None:
+        record = self._record
+        if not self._placed:
+            await self._ask_for_place()
+        while not record.ended:
+            if record.attempt is None:
+                await self._wait_for_lease()
+            else:
+                await self._hold(record.attempt)
+
+    async def _wait_for_lease(self) -> None:
+        record = self._record
+        wait = RENEW_PLACE_AFTER
+        if record.waits_until is not None:
+            wait = min(wait, record.waits_until - workflow.time())
+        try:
+            await workflow.wait_condition(lambda: record.status is not Status.QUEUED, timeout=max(wait, 0.001))
+        except TimeoutError:
+            if record.give_up_waiting(workflow.time()):
+                await self._withdraw()
+            else:
+                await self._ask_for_place()
+
+    async def _hold(self, attempt: Attempt) -> None:
+        """Have the lease's host run it, and take what comes of it."""
+        lease, activity = attempt.lease, self._start_activity(attempt.lease)
+        self._activity = activity
+        patience = lease.claim_by + lease.ttl - workflow.time()
+        try:
+            await workflow.wait_condition(
+                lambda: activity.done() or attempt.claimed_at is not None, timeout=max(patience, 0.001)
+            )
+            await workflow.wait_condition(activity.done)
+        except TimeoutError:
+            await self._stop(activity, lease)
+        self._conclude(activity)
+        await settle(self._record.request.pool, self._record.settlement())
+
+    async def _cancel(self) -> None:
+        """End the task as cancelled, unless its result was there first; the device goes back when it is free."""
+        record, activity = self._record, self._activity
+        attempt = record.attempt
+        if attempt is not None and activity is not None and activity.done():
+            self._conclude(activity)
+        record.cancel(workflow.time())
+        if attempt is not None and activity is not None and not activity.done():
+            self._publish()
+            await self._stop(activity, attempt.lease)
+        await self._withdraw()
+
+    # ---- single steps
+
+    async def _ask_for_place(self) -> None:
+        record, again = self._record, self._placed
+        if not again:
+            self._publish()
+        answer = await admit(record.request.pool, record.entry(known=again))
+        if answer.refused is None:
+            self._accept(answer)
+        elif not again:
+            record.fail(answer.refused, workflow.time())
+
+    def _accept(self, admission: Admission) -> None:
+        self._placed = True
+        self._record.admitted(admission, workflow.time())
+        workflow.set_current_details(details(self._record))
+
+    def _start_activity(self, lease: Lease) -> workflow.ActivityHandle[Report]:
+        timeout = self._record.request.timeout
+        return workflow.start_activity(
+            RUN_LEASE,
+            LeaseOrder(lease=lease, pool=self._record.request.pool, timeout=timeout),
+            result_type=Report,
+            task_queue=host_queue(lease.host_id),
+            schedule_to_start_timeout=timedelta(seconds=max(lease.claim_by - workflow.time(), 0.001)),
+            heartbeat_timeout=timedelta(seconds=lease.ttl),
+            start_to_close_timeout=timedelta(seconds=timeout + 2 * lease.ttl),
+            retry_policy=ONCE,
+            cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+            summary=f"attempt {lease.attempt} on {lease.device_key}",
+        )
+
+    async def _stop(self, activity: workflow.ActivityHandle[Report], lease: Lease) -> None:
+        """Cancel a lease's activity and wait for its host to confirm, but no longer than the lease can live."""
+        activity.cancel()
+        try:
+            await workflow.wait_condition(activity.done, timeout=lease.ttl + CONFIRM_GRACE)
+            _ = activity.cancelled() or activity.exception()
+        except TimeoutError:
+            workflow.logger.warning("the host did not confirm the end of a lease", extra={"lease": lease.id})
+
+    def _conclude(self, activity: workflow.ActivityHandle[Report]) -> None:
+        now = workflow.time()
+        if not activity.done() or activity.cancelled():
+            self._record.expire("it was not claimed in time", now)
+        elif (error := activity.exception()) is not None:
+            self._record.expire(_described(error), now)
+        else:
+            self._record.report(activity.result(), now)
+
+    async def _withdraw(self) -> None:
+        await settle(self._record.request.pool, Settlement(kind=SettleKind.WITHDRAW, task_id=self._record.task_id))
+
+    def _publish(self) -> None:
+        """Show the task's state in search attributes and in the Web UI's details."""
+        record, last = self._record, self._record.attempts[-1] if self._record.attempts else None
+        updates: list[SearchAttributeUpdate[Any]] = [
+            _STATUS.value_set(record.status),
+            _POOL.value_set(record.request.pool),
+        ]
+        if last is not None:
+            updates += [_HOST.value_set(last.lease.host_id), _DEVICE.value_set(last.lease.device_key)]
+        if record.request.group_id is not None:
+            updates.append(_GROUP.value_set(record.request.group_id))
+        workflow.upsert_search_attributes(updates)
+        workflow.set_current_details(details(record))
+
+
+def _parse_admission(data: Any) -> Admission | None:
+    try:
+        return None if data is None else _ADMISSION.validate_python(data)
+    except ValidationError:
+        return None
+
+
+def _described(error: BaseException) -> str:
+    cause = error.cause if isinstance(error, ActivityError) else error
+    if isinstance(cause, ActivityTimeout):
+        kind = cause.type.name.lower().replace("_", " ") if cause.type else "unknown"
+        return {
+            "schedule to start": "no worker of the host took it in time",
+            "heartbeat": "the host stopped renewing it",
+            "start to close": "it ran far beyond its time limit",
+        }.get(kind, kind)
+    return f"the host failed: {cause}"
