@@ -56,6 +56,18 @@ def find_target(address: str | None = None, namespace: str | None = None) -> Tar
     )
 
 
+def plain_target(address: str, namespace: str = DEFAULT_NAMESPACE) -> Target:
+    """Return a server of our own: without TLS or key, whatever variables and profiles say of other servers."""
+    return Target(
+        address=address,
+        source="of the embedded server",
+        namespace=namespace,
+        tls=False,
+        tls_reason="as it has none",
+        config={},
+    )
+
+
 def checked_address(address: str, source: str) -> str:
     """Return `address` if it is `HOST:PORT`; `source` says where it came from.
 

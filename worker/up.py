@@ -24,7 +24,7 @@ from toolcrib.scheduling.names import DEFAULT_POOL, checked_name, pool_workflow_
 from toolcrib.scheduling.strategies import STRATEGIES
 from toolcrib.scheduling.validation import validated
 from toolcrib.scheduling.views import PoolView
-from toolcrib.worker.connection import connect
+from toolcrib.worker.connection import connect_to
 from toolcrib.worker.embedded import EmbeddedServer
 from toolcrib.worker.host_file import HostFile, RunnerNames
 from toolcrib.worker.host_role import host_role
@@ -32,6 +32,7 @@ from toolcrib.worker.plugins import load_plugins
 from toolcrib.worker.scheduler_role import scheduler_role
 from toolcrib.worker.settings import load_settings
 from toolcrib.worker.stopping import stop_signals, until_stopped
+from toolcrib.worker.target import plain_target
 from toolcrib.workflows.contract import POOL_CONFIGURE, POOL_VIEW
 
 DATABASE: Final = "temporal.db"
@@ -86,7 +87,7 @@ async def run_up(options: UpOptions, ready: Callable[[Ready], None]) -> None:
     with stop_signals() as stop:
         async with AsyncExitStack() as parts:
             server = await parts.enter_async_context(_server(options))
-            client = await connect(server.address, namespace="default")
+            client = await connect_to(plain_target(server.address))
             await parts.enter_async_context(scheduler_role(client))
             await _prepare_pool(client, options)
             failures = []

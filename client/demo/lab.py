@@ -1,0 +1,125 @@
+"""The demo's processes: Temporal's server, a scheduler, and two hosts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from toolcrib.activities.pools import ensure_pool
+from toolcrib.client.crib import Toolcrib
+from toolcrib.client.demo.jobs import HOSTS, POOL
+from toolcrib.scheduling.config import PoolConfig
+from toolcrib.scheduling.errors import ToolcribError
+from toolcrib.worker.connection import connect_to
+from toolcrib.worker.embedded import EmbeddedServer
+from toolcrib.worker.target import plain_target
+
+READY_TIMEOUT: Final = 60.0
+STOP_TIMEOUT: Final = 15.0
+_PROGRAM: Final = (sys.executable, "-c", "from toolcrib.client.cli import main; main()")
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A running lab."""
+
+    crib: Toolcrib
+    ui: str
+    log: Path
+
+
+@asynccontextmanager
+async def lab() -> AsyncIterator[Lab]:
+    """Start everything on free ports, with everything in memory; nothing is left when the context closes.
+
+    Raises:
+        ToolcribError: something does not start; the message has its last words.
+    """
+    async with AsyncExitStack() as parts:
+        folder = Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="toolcrib-demo-")))
+        server = await parts.enter_async_context(EmbeddedServer(port=0, ui_port=0))
+        client = await connect_to(plain_target(server.address))
+        found = Lab(Toolcrib(client, pool=POOL), server.ui_url, folder / "log")
+        environment = _environment(folder, server.address)
+        await ensure_pool(client, POOL, PoolConfig(max_concurrent=None))
+        processes = [await _start(parts, found.log, environment, "--role", "scheduler")]
+        for host in HOSTS:
+            config = folder / f"{host}.yaml"
+            config.write_text(_host_file(host), encoding="utf-8")
+            processes.append(await _start(parts, found.log, environment, "--role", "host", "--config", str(config)))
+        await _until_ready(found, processes)
+        yield found
+
+
+def _environment(folder: Path, address: str) -> dict[str, str]:
+    """Return the processes' environment: settings for other servers do not apply to this one."""
+    profiles = folder / "no-profiles.toml"
+    profiles.touch()
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("TEMPORAL_", "TOOLCRIB_"))}
+    return inherited | {
+        "TEMPORAL_ADDRESS": address,
+        "TEMPORAL_CONFIG_FILE": str(profiles),
+        "TOOLCRIB_HOME": str(folder / "home"),
+    }
+
+
+def _host_file(host: str) -> str:
+    devices = "".join(
+        f"    - {{id: {device}, driver: local, tags: [{', '.join(tags)}]}}\n" for device, tags in HOSTS[host]
+    )
+    return (
+        f"host:\n  id: {host}\n  pool: {POOL}\n  drain_timeout: 5s\n  devices:\n{devices}  runners: {{goal: shell}}\n"
+    )
+
+
+async def _start(parts: AsyncExitStack, log: Path, environment: dict[str, str], *arguments: str) -> Process:
+    with log.open("ab") as output:
+        process = await asyncio.create_subprocess_exec(
+            *_PROGRAM,
+            "worker",
+            *arguments,
+            env=environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    parts.push_async_callback(_stop, process)
+    return process
+
+
+async def _stop(process: Process) -> None:
+    if process.returncode is not None:
+        return
+    process.terminate()
+    try:
+        async with asyncio.timeout(STOP_TIMEOUT):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
+
+async def _until_ready(found: Lab, processes: list[Process]) -> None:
+    """Wait until both hosts are in the pool."""
+    try:
+        async with asyncio.timeout(READY_TIMEOUT):
+            while len((await found.crib.pool().show()).hosts) < len(HOSTS):
+                if any(process.returncode is not None for process in processes):
+                    raise _not_started(found.log)
+                await asyncio.sleep(0.1)
+    except TimeoutError:
+        raise _not_started(found.log) from None
+
+
+def _not_started(log: Path) -> ToolcribError:
+    last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:]
+    return ToolcribError("the demo's processes did not start: " + " / ".join(last), hint="See: toolcrib doctor")
