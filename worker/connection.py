@@ -11,6 +11,7 @@ from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.service import RPCError
 
+from toolcrib.scheduling.errors import NotSetUp
 from toolcrib.worker.connection_faults import NotUpYet, no_connection
 from toolcrib.worker.rpc_faults import explain_rpc
 from toolcrib.worker.server_setup import check_setup
@@ -19,6 +20,8 @@ from toolcrib.worker.target import Target, find_target
 CONNECT_TIMEOUT: Final = 10.0
 FIRST_PAUSE: Final = 0.5
 LONGEST_PAUSE: Final = 5.0
+SETTLE_TIME: Final = 15.0
+"""For so long after a server came up, what it lacks may still be in the making."""
 
 
 async def connect(address: str | None = None, *, namespace: str | None = None) -> Client:
@@ -37,20 +40,24 @@ async def connect_when_up(
     """Connect as `connect` does, and while the server is not up, wait for it without end.
 
     `say` is told once what is waited for; by default it goes to the log. What no waiting mends, such as a wrong
-    certificate or a missing namespace, is raised at once, as `connect` does.
+    certificate or a missing namespace, is raised, as by `connect`.
     """
     target = find_target(address, namespace)
     tell: Callable[[str], None] | None = say or structlog.get_logger("toolcrib").warning
-    pause = FIRST_PAUSE
+    clock = asyncio.get_running_loop().time
+    pause, settled_at = FIRST_PAUSE, clock()
     while True:
         try:
             return await connect_to(target)
         except NotUpYet as error:
             if tell:
                 tell(f"{error.message}; waiting for it")
-            tell = None
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+            tell, settled_at = None, clock() + SETTLE_TIME
+        except NotSetUp:
+            if clock() >= settled_at:
+                raise
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
 
 
 async def connect_to(target: Target) -> Client:

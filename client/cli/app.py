@@ -1,0 +1,76 @@
+"""Puts the commands together and turns every end of them into an exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import typer
+
+from toolcrib.client.cli import cancel, doctor, pool, processes, strategies, submit, tasks, watch
+from toolcrib.client.cli.command import Address, Namespace, OutputOption, examples_text, new_app
+from toolcrib.client.cli.output import give_up_stdout, say, survive_any_terminal
+from toolcrib.client.cli.report import install_unexpected_hook, report, report_usage, wants_json
+from toolcrib.client.cli.session import Session
+from toolcrib.scheduling.errors import ToolcribError
+
+EXIT_USAGE: Final = 2
+EXIT_INTERRUPTED: Final = 130
+
+_EXAMPLES = ["toolcrib up", "toolcrib submit 'echo hello' --wait", "toolcrib list --state running", "toolcrib doctor"]
+
+app = new_app("Lease devices to tasks, on Temporal.")
+for module in (submit, tasks, watch, cancel, strategies, doctor, processes):
+    app.add_typer(module.app)
+app.add_typer(pool.app, name="pool", epilog=examples_text(["toolcrib pool show", "toolcrib pool create phones"]))
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        say(f"toolcrib {version('toolcrib')}")
+        raise typer.Exit
+
+
+@app.callback(epilog=examples_text(_EXAMPLES))
+def root(
+    context: typer.Context,
+    address: Address = None,
+    namespace: Namespace = None,
+    output: OutputOption = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Lease devices to tasks, on Temporal. The options here may stand before or after the command."""
+    context.obj = Session(address=address, namespace=namespace, output=output)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; `docs/cli.md` lists them."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = wants_json(words)
+    survive_any_terminal()
+    install_unexpected_hook(as_json=as_json)
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+    except ToolcribError as error:
+        report(error, as_json=as_json)
+        return error.exit_code
+    except typer.TyperException as error:
+        report_usage(error, as_json=as_json)
+        return EXIT_USAGE
+    except BrokenPipeError:
+        give_up_stdout()
+        return 0
+    except (KeyboardInterrupt, typer.Abort):
+        return EXIT_INTERRUPTED
+    return code
+
+
+def _run(words: list[str]) -> int:
+    command = typer.main.get_command(app)
+    return int(command.main(words, prog_name="toolcrib", standalone_mode=False) or 0)

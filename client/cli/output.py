@@ -1,0 +1,84 @@
+"""Writes data to standard output and talk to standard error."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from toolcrib.scheduling.views import View
+
+Output = Literal["table", "json"]
+
+
+def survive_any_terminal() -> None:
+    """Let characters that the terminal's encoding lacks be written as escapes instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def give_up_stdout() -> None:
+    """Write no more, after the reader of standard output has gone; the interpreter's last flush must not fail."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)
+
+
+def say(line: str) -> None:
+    """Write a line of data, now."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def note(line: str) -> None:
+    """Tell the person at the terminal something that is no data."""
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+def say_json(value: Any, *, indent: int | None = 2) -> None:
+    """Write `value` as JSON."""
+    utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    say(json.dumps(value, indent=indent, ensure_ascii=not utf8))
+
+
+def say_view(view: View, *, indent: int | None = 2) -> None:
+    """Write a view as JSON."""
+    say_json(view.model_dump(mode="json"), indent=indent)
+
+
+def say_views(views: Iterable[View]) -> None:
+    """Write views as a JSON array."""
+    say_json([view.model_dump(mode="json") for view in views])
+
+
+def say_table(headers: Sequence[str], rows: Iterable[Sequence[str]], *, indent: str = "") -> None:
+    """Write rows in aligned columns; every cell on one line."""
+    lines = [list(headers), *([one_line(cell) for cell in row] for row in rows)]
+    widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        padded = (cell + " " * (width - _width(cell)) for cell, width in zip(line, widths, strict=True))
+        say((indent + "  ".join(padded)).rstrip())
+
+
+def say_block(fields: Iterable[tuple[str, str | None]]) -> None:
+    """Write named values, one a line, without those that are None."""
+    present = [(name, value) for name, value in fields if value is not None]
+    width = max(len(name) for name, _ in present)
+    for name, value in present:
+        say(f"{name:<{width}}  {one_line(value)}".rstrip())
+
+
+def one_line(text: str) -> str:
+    """Return `text` with its line breaks and other control characters as escapes."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def _width(text: str) -> int:
+    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
+    return len(text) + wide - sum(unicodedata.combining(char) > 0 for char in text)

@@ -1,0 +1,67 @@
+"""What every command has: where to connect to, and how to write its answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from toolcrib.client.cli.output import Output, note
+from toolcrib.scheduling.names import DEFAULT_POOL
+
+if TYPE_CHECKING:
+    from toolcrib.client import Toolcrib
+
+PATIENCE: Final = 3.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """The options that all commands share; None: not given."""
+
+    address: str | None = None
+    namespace: str | None = None
+    output: Output | None = None
+
+    @property
+    def as_json(self) -> bool:
+        """Whether the answer is to be JSON."""
+        return self.output == "json"
+
+    def overridden_by(self, other: Session) -> Session:
+        """Return these options, where `other` gives none."""
+        return Session(
+            address=self.address if other.address is None else other.address,
+            namespace=self.namespace if other.namespace is None else other.namespace,
+            output=self.output if other.output is None else other.output,
+        )
+
+    @asynccontextmanager
+    async def client(self, pool: str | None = None) -> AsyncIterator[Toolcrib]:
+        """Connect; inside the block, failed calls to the server are raised as toolcrib's errors.
+
+        Raises:
+            NoConnection, NotSetUp: as `Toolcrib.connect`.
+        """
+        patience = asyncio.get_running_loop().call_later(PATIENCE, note, "waiting for the Temporal server to answer")
+        try:
+            crib = await connect(self.address, self.namespace, pool)
+        finally:
+            patience.cancel()
+        from temporalio.exceptions import TemporalError
+
+        from toolcrib.worker.rpc_faults import explain_call
+
+        try:
+            yield crib
+        except TemporalError as error:
+            raise explain_call(error) from error
+
+
+async def connect(address: str | None, namespace: str | None, pool: str | None) -> Toolcrib:
+    """Connect the client. It imports Temporal, which takes its time, so it does that only now."""
+    from toolcrib.client import Toolcrib
+
+    return await Toolcrib.connect(address, namespace=namespace, pool=pool or DEFAULT_POOL)

@@ -1,0 +1,149 @@
+"""A client with prepared answers, for tests of what the command line makes of them."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from toolcrib.scheduling.errors import ToolcribError, UnknownTask
+from toolcrib.scheduling.views import PoolView, TaskView
+
+CREATED = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
+
+
+def task_view(task_id: str = "task-1", status: str = "queued", **changes: Any) -> TaskView:
+    """Return a view of a task in `status`."""
+    states = {"queued": "pending", "assigned": "pending", "dispatched": "running", "done": "completed"}
+    given = {"name": "echo hello", "goal": "echo hello", "pool": "default", "priority": 3, "created_at": CREATED}
+    if status in {"done", "failed", "cancelled"}:
+        given |= {"started_at": CREATED + timedelta(seconds=5), "finished_at": CREATED + timedelta(seconds=70)}
+    return TaskView.model_validate(
+        {**given, "id": task_id, "status": status, "state": states.get(status, status), **changes}
+    )
+
+
+def pool_view(**changes: Any) -> PoolView:
+    """Return a view of an empty pool."""
+    given = {
+        "name": "default",
+        "strategy": "fifo_match",
+        "max_concurrent": 3,
+        "max_queue_depth": 1000,
+        "claim_timeout": 30,
+        "lease_ttl": 15,
+        "max_attempts": 3,
+        "queued": 0,
+        "leased": 0,
+        "devices": [],
+        "hosts": [],
+        "queue": [],
+    }
+    return PoolView.model_validate({**given, **changes})
+
+
+@dataclass
+class FakeHandle:
+    """A task that goes through prepared views."""
+
+    id: str
+    views: Sequence[TaskView] = ()
+    refusal: ToolcribError | None = None
+    stays: bool = False
+    """Whether a watch of it never ends."""
+    interrupts: bool = False
+    """Whether Ctrl-C is pressed when its views have been shown."""
+    cancelled: bool = False
+
+    async def status(self) -> TaskView:
+        """Return the last view, or raise that the task is unknown."""
+        if not self.views:
+            raise UnknownTask.named(self.id)
+        return self.views[-1]
+
+    async def watch(self) -> AsyncIterator[TaskView]:
+        """Yield the views."""
+        if not self.views:
+            raise UnknownTask.named(self.id)
+        for view in self.views:
+            yield view
+        if self.interrupts:
+            signal.raise_signal(signal.SIGINT)
+        if self.stays or self.interrupts:
+            await asyncio.Event().wait()
+
+    async def cancel(self) -> None:
+        """Be cancelled, refuse, or raise that the task is unknown."""
+        if not self.views:
+            raise UnknownTask.named(self.id)
+        if self.refusal:
+            raise self.refusal
+        self.cancelled = True
+
+
+@dataclass
+class FakePool:
+    """A pool that remembers what it was told."""
+
+    name: str
+    calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    view: PoolView = field(default_factory=pool_view)
+
+    async def create(self, **options: Any) -> None:
+        """Remember the settings."""
+        self.calls.append(("create", options))
+
+    async def configure(self, **options: Any) -> None:
+        """Remember the settings."""
+        self.calls.append(("configure", options))
+
+    async def show(self) -> PoolView:
+        """Return the prepared view."""
+        return self.view
+
+    async def assign(self) -> int:
+        """Grant two."""
+        return 2
+
+
+@dataclass
+class FakeCrib:
+    """What `connect` gives to the commands."""
+
+    handles: dict[str, FakeHandle] = field(default_factory=dict)
+    pools: dict[str, FakePool] = field(default_factory=dict)
+    submitted: list[dict[str, Any]] = field(default_factory=list)
+    refusal: Exception | None = None
+    asked: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, handle: FakeHandle) -> FakeHandle:
+        """Let it have this task."""
+        self.handles[handle.id] = handle
+        return handle
+
+    async def submit(self, goal: str | None = None, **request: Any) -> FakeHandle:
+        """Remember the request and return the first task."""
+        if self.refusal:
+            raise self.refusal
+        self.submitted.append({"goal": goal, **request})
+        return next(iter(self.handles.values()))
+
+    def task(self, task_id: str) -> FakeHandle:
+        """Return the task, which may be unknown."""
+        return self.handles.get(task_id) or FakeHandle(task_id)
+
+    async def tasks(self, **query: Any) -> list[TaskView]:
+        """Return the last view of each task."""
+        self.asked = query
+        return [handle.views[-1] for handle in self.handles.values()]
+
+    def pool(self, name: str | None = None) -> FakePool:
+        """Return the pool."""
+        return self.pools.setdefault(name or "default", FakePool(name or "default"))
+
+    async def strategies(self) -> list[str]:
+        """Return two names."""
+        return ["fifo_match", "priority_fifo"]

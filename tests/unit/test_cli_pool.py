@@ -1,0 +1,133 @@
+"""`toolcrib pool`, `strategies`, and what `doctor` makes of a pool."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.fake_crib import CREATED, FakeCrib, pool_view
+from toolcrib.client.cli.checks import judge_pool
+
+if TYPE_CHECKING:
+    from support.cli import Run
+
+pytest_plugins = ["support.cli"]
+
+DEVICE = {
+    "key": "lab/slot-1",
+    "id": "slot-1",
+    "host_id": "lab",
+    "driver_type": "local",
+    "tags": ["linux", "x86_64"],
+    "state": "idle",
+    "in_service": True,
+    "since": CREATED,
+}
+HOST = {"id": "lab", "state": "online", "in_service": True, "incarnation": 1, "last_seen": CREATED}
+WAITING = {
+    "id": "task-1",
+    "position": 1,
+    "priority": 3,
+    "submitted_at": CREATED,
+    "pending_reason": {"code": "cap", "text": "3 of 3 leases are out"},
+}
+OPTIONS = (
+    "--strategy priority_fifo --max-concurrent 5 --max-queue-depth 9 --claim-timeout 1m --lease-ttl 3s --max-attempts 2"
+)
+
+
+@pytest.mark.parametrize("verb", ["create", "configure"])
+def test_settings_of_a_pool_are_passed_as_its_fields(cli: Run, crib: FakeCrib, verb: str) -> None:
+    """Every option becomes the field of PoolConfig, durations in seconds."""
+    ran = cli("pool", verb, "phones", *OPTIONS.split())
+    assert (ran.code, ran.out) == (0, "")
+    assert f"pool phones {verb}d" in ran.err
+    assert crib.pools["phones"].calls == [
+        (
+            verb,
+            {
+                "strategy": "priority_fifo",
+                "max_concurrent": 5,
+                "max_queue_depth": 9,
+                "claim_timeout": 60.0,
+                "lease_ttl": 3.0,
+                "max_attempts": 2,
+            },
+        )
+    ]
+
+
+def test_only_what_is_given_is_passed(cli: Run, crib: FakeCrib) -> None:
+    """What is not given keeps its default or its value; `none` is a value."""
+    cli("pool", "create", "phones")
+    cli("pool", "configure", "phones", "--max-concurrent", "none")
+    assert crib.pools["phones"].calls == [("create", {}), ("configure", {"max_concurrent": None})]
+
+
+def test_under_json_a_changed_pool_is_shown(cli: Run) -> None:
+    """With `-o json` the answer is the pool."""
+    assert json.loads(cli("pool", "create", "phones", "-o", "json").out)["strategy"] == "fifo_match"
+
+
+def test_show_has_settings_devices_hosts_and_queue(cli: Run, crib: FakeCrib) -> None:
+    """A person sees all of a pool, of the default one if none is named."""
+    out_of_service = {**DEVICE, "key": "lab/slot-2", "in_service": False, "reason": "cable", "task_id": None}
+    crib.pool().view = pool_view(
+        devices=[DEVICE, out_of_service], hosts=[HOST], queue=[WAITING], queued=1, max_concurrent=None
+    )
+    out = cli("pool", "show").out
+    assert "max concurrent   none" in out
+    assert "lease ttl        15s" in out
+    assert "lab/slot-1  local  idle " in out
+    assert "lab/slot-2  local  idle, out of service (cable)" in out
+    assert "linux x86_64" in out
+    assert "lab   online" in out
+    assert "3 of 3 leases are out" in out
+
+
+def test_show_under_json_is_the_pool(cli: Run, crib: FakeCrib) -> None:
+    """With `-o json` it is one PoolView."""
+    crib.pool().view = pool_view(devices=[DEVICE])
+    assert json.loads(cli("pool", "show", "-o", "json").out)["devices"][0]["key"] == "lab/slot-1"
+
+
+def test_assign_prints_how_many_were_granted(cli: Run) -> None:
+    """The number alone, or an object under `-o json`."""
+    assert cli("pool", "assign", "phones").out == "2\n"
+    assert json.loads(cli("pool", "assign", "-o", "json").out) == {"granted": 2}
+
+
+def test_strategies_are_listed(cli: Run) -> None:
+    """One name a line, or an array."""
+    assert cli("strategies").out == "fifo_match\npriority_fifo\n"
+    assert json.loads(cli("strategies", "-o", "json").out) == ["fifo_match", "priority_fifo"]
+
+
+def test_a_pool_with_an_online_host_is_fine() -> None:
+    """Devices are counted by state."""
+    leased = {**DEVICE, "key": "lab/slot-2", "state": "leased"}
+    check = judge_pool(pool_view(devices=[DEVICE, leased], hosts=[HOST], queued=4))
+    assert (check.verdict, check.text) == ("ok", "fifo_match, 1 idle, 1 leased, 4 queued")
+
+
+def test_a_pool_without_a_host_is_noted_not_a_problem() -> None:
+    """Tasks can be submitted before a host is there."""
+    check = judge_pool(pool_view())
+    assert (check.verdict, check.text) == ("note", "fifo_match, no devices, 0 queued, no host online")
+    assert "--role host" in (check.hint or "")
+
+
+def test_quarantined_devices_are_named() -> None:
+    """A device that nobody will get until a person acts is named."""
+    check = judge_pool(pool_view(devices=[{**DEVICE, "state": "quarantined"}], hosts=[HOST]))
+    assert (check.verdict, "quarantined: lab/slot-1" in check.text) == ("note", True)
+
+
+def test_a_strategy_that_raises_is_a_problem() -> None:
+    """A pool that grants nothing because its strategy raises is a problem, with what to do."""
+    check = judge_pool(pool_view(devices=[DEVICE], hosts=[HOST], problem="picky raised KeyError"))
+    assert check.verdict == "problem"
+    assert "picky raised KeyError" in check.text
+    assert "pool configure default --strategy" in (check.hint or "")

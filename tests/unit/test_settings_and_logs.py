@@ -1,0 +1,88 @@
+"""The settings of a process, and its log."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+
+from toolcrib.scheduling.errors import InvalidRequest
+from toolcrib.worker.logs import configure_logs
+from toolcrib.worker.settings import LogFormat, Settings, load_settings
+
+
+@pytest.fixture(autouse=True)
+def logging_restored() -> Iterator[None]:
+    """Leave the process's logging as it was."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:], root.level = handlers, level
+    structlog.reset_defaults()
+
+
+def test_home_is_in_the_users_data_folder_unless_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """TOOLCRIB_HOME names the folder; unset or empty it is below the user's home, and always absolute."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TOOLCRIB_HOME", "")
+    assert load_settings().home == tmp_path / ".local/share/toolcrib"
+    monkeypatch.setenv("TOOLCRIB_HOME", "~/elsewhere")
+    assert load_settings().home == tmp_path / "elsewhere"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TOOLCRIB_HOME", "near")
+    assert load_settings().home == tmp_path / "near"
+
+
+def test_a_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value that is not allowed is refused with the variable's name and the values that are."""
+    monkeypatch.setenv("TOOLCRIB_LOG_LEVEL", "loud")
+    with pytest.raises(InvalidRequest, match=r"TOOLCRIB_LOG_LEVEL: .*'warning'.*'loud'") as caught:
+        load_settings()
+    assert "TOOLCRIB_LOG_LEVEL" in (caught.value.hint or "")
+
+
+def test_letter_case_of_a_level_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Levels and formats are understood in any case."""
+    monkeypatch.setenv("TOOLCRIB_LOG_LEVEL", "DEBUG")
+    assert load_settings().log_level == "debug"
+
+
+def _logged(form: LogFormat) -> list[str]:
+    stream = io.StringIO()
+    configure_logs(Settings(log_format=form), stream)
+    structlog.get_logger("toolcrib").info("claimed a lease", lease="task-1.1.7", attempt=1)
+    structlog.get_logger("toolcrib").debug("not to be seen")
+    logging.getLogger("temporalio.worker").warning("a poller %s", "stopped")
+    return stream.getvalue().splitlines()
+
+
+def test_both_kinds_of_loggers_end_in_one_log() -> None:
+    """Messages of structlog and of the standard library, as Temporal's, look the same; lesser ones are left out."""
+    first, second = (json.loads(line) for line in _logged("json"))
+    assert (first["event"], first["lease"], first["attempt"]) == ("claimed a lease", "task-1.1.7", 1)
+    assert (second["event"], second["level"], second["logger"]) == ("a poller stopped", "warning", "temporalio.worker")
+
+
+def test_elsewhere_than_on_a_terminal_the_log_is_key_and_value() -> None:
+    """By itself the log is `key=value` when it goes to a file."""
+    first, _ = _logged("auto")
+    assert first.startswith("timestamp=")
+    assert 'level=info event="claimed a lease"' in first
+    assert "lease=task-1.1.7" in first
+
+
+def test_a_failure_is_logged_with_its_traceback_on_one_line() -> None:
+    """A traceback stays within its message, so that a line is a message."""
+    stream = io.StringIO()
+    configure_logs(Settings(log_format="json"), stream)
+    try:
+        int("broken")
+    except ValueError:
+        structlog.get_logger("toolcrib").exception("failed")
+    (line,) = stream.getvalue().splitlines()
+    assert "ValueError: invalid literal" in json.loads(line)["exception"]
