@@ -1,0 +1,97 @@
+"""A small lab inside the test's process: a real scheduler and real hosts, on the test's own namespace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import Client
+
+from toolcrib.client import TaskHandle, TaskView, Toolcrib
+from toolcrib.scheduling.device import DeviceSpec
+from toolcrib.scheduling.views import PoolView
+from toolcrib.worker.host_file import HostFile, RunnerNames
+from toolcrib.worker.host_role import HostAgent, host_role
+
+PATIENCE = 30.0
+"""Seconds after which a test gives up waiting for what should have happened long before."""
+
+
+def slot(device_id: str = "slot-1", *, driver_type: str = "local", tags: Sequence[str] = ()) -> DeviceSpec:
+    """Describe a slot of a host."""
+    return DeviceSpec(id=device_id, driver="local", driver_type=driver_type, tags=tuple(tags))
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A running scheduler, and the means to add hosts and pools."""
+
+    client: Client
+    crib: Toolcrib
+    folder: Path
+
+    async def pool(self, name: str = "lab", **options: Any) -> Toolcrib:
+        """Create a pool, without a cap unless one is given, and return a client that submits to it."""
+        crib = Toolcrib(self.client, pool=name)
+        await crib.pool().create(**{"max_concurrent": None, **options})
+        return crib
+
+    @asynccontextmanager
+    async def host(
+        self,
+        host_id: str = "lab-1",
+        devices: Sequence[DeviceSpec] = (slot(),),
+        *,
+        pool: str = "lab",
+        goal: str | None = "shell",
+        workflow: str | None = None,
+        drain: float = 0.0,
+    ) -> AsyncIterator[HostAgent]:
+        """Run a host that is registered with its pool; `goal` and `workflow` name its runners."""
+        runners = RunnerNames(goal=goal, workflow=workflow)
+        file = HostFile(id=host_id, devices=tuple(devices), pool=pool, runners=runners)
+        async with host_role(self.client, file, self.folder / host_id, drain=drain) as agent:
+            async with asyncio.timeout(PATIENCE):
+                await agent.registered.wait()
+            yield agent
+
+    async def register_only(
+        self, host_id: str = "lab-1", devices: Sequence[DeviceSpec] = (slot(),), *, pool: str = "lab"
+    ) -> None:
+        """Bring a host's devices into a pool without a worker behind them: whoever gets one stays assigned."""
+        from toolcrib.activities.pool_link import PoolLinks
+        from toolcrib.scheduling.messages import HostSnapshot
+
+        snapshot = HostSnapshot(host_id=host_id, instance="no-worker", devices=tuple(devices))
+        await PoolLinks(self.client).to(pool).register(snapshot)
+
+
+async def until(task: TaskHandle, fits: Callable[[TaskView], bool]) -> TaskView:
+    """Return the task's view as soon as it `fits`."""
+    return await eventually(task.status, fits)
+
+
+async def until_status(task: TaskHandle, *statuses: str) -> TaskView:
+    """Return the task's view as soon as it has one of these statuses."""
+    return await until(task, lambda view: view.status in statuses)
+
+
+async def until_pool(crib: Toolcrib, fits: Callable[[PoolView], bool]) -> PoolView:
+    """Return the pool's view as soon as it `fits`."""
+    return await eventually(crib.pool().show, fits)
+
+
+async def eventually(ask: Callable[[], Any], fits: Callable[[Any], bool]) -> Any:
+    """Ask until the answer `fits`, and return it; the last answer is in the error if none does."""
+    answer = None
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while not fits(answer := await ask()):
+                await asyncio.sleep(0.02)
+    except TimeoutError:
+        raise AssertionError(f"still not so after {PATIENCE} s: {answer}") from None
+    return answer

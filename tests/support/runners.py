@@ -1,0 +1,52 @@
+"""Runners that tests plug into their hosts, as `support.runners:controlled`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from toolcrib.activities.context import LeaseContext
+
+
+class Controlled:
+    """A goal or workflow runner whose every run waits for the test to say how it ends. Goals must be unique."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, LeaseContext]] = []
+        self.inputs: dict[str, Mapping[str, Any]] = {}
+        self.cancelled: list[str] = []
+        self._ends: dict[str, asyncio.Future[Any]] = {}
+
+    async def run(self, work: str, *rest: Any) -> Any:
+        """Be a goal runner (goal, context) and a workflow runner (workflow, inputs, context)."""
+        context: LeaseContext = rest[-1]
+        self.calls.append((work, context))
+        if len(rest) > 1:
+            self.inputs[work] = rest[0]
+        try:
+            return await asyncio.shield(self._end(work))
+        except asyncio.CancelledError:
+            self.cancelled.append(work)
+            raise
+
+    def started(self, work: str) -> int:
+        """Return how often `work` was started."""
+        return sum(call == work for call, _ in self.calls)
+
+    def finish(self, work: str, result: Any = None) -> None:
+        """Let all runs of `work` return `result`."""
+        self._end(work).set_result(result)
+
+    def fail(self, work: str, error: Exception) -> None:
+        """Let all runs of `work` raise `error`."""
+        self._end(work).set_exception(error)
+
+    def _end(self, work: str) -> asyncio.Future[Any]:
+        if work not in self._ends:
+            self._ends[work] = asyncio.get_running_loop().create_future()
+        return self._ends[work]
+
+
+controlled = Controlled()
+CONTROLLED = "support.runners:controlled"
