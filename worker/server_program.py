@@ -94,7 +94,7 @@ async def start_tied(
 
 @contextmanager
 def database_lock(database: Path) -> Iterator[BinaryIO]:
-    """Hold the lock of `database`, for the server to inherit: two servers on one file would destroy it.
+    """Hold the lock of `database`, for the server to inherit: two servers on one file fight over its queues.
 
     Raises:
         NoConnection: Another server has it, or its folder cannot be written to.

@@ -1,0 +1,45 @@
+# Everything a contributor types. `make` alone lists it.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-long check bench
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## Create .venv and install toolcrib into it (another Python: make setup PYTHON=python3.12)
+
+demo: $(READY) ## Start everything in memory and watch tasks being scheduled
+	@$(BIN)/toolcrib demo
+
+test: $(READY) ## Run the tests, except the long ones
+	@$(BIN)/pytest -n 2 --dist loadgroup -m "not long"
+
+test-long: $(READY) ## Run all tests, and let the property tests search longer
+	@$(BIN)/pytest -n 2 --dist loadgroup --hypothesis-profile=long
+
+check: $(READY) ## Check style, types, layers and documentation
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy .types/toolcrib tests
+	@$(BIN)/lint-imports
+	@$(BIN)/python tests/check_docs.py
+
+bench: $(READY) ## Measure throughput and latency
+	@$(BIN)/python benchmarks/lifecycle.py
+
+# An environment that has no pip was left unfinished; it is made anew.
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "toolcrib needs Python 3.11 or newer; $(PYTHON) is: $$($(PYTHON) --version 2>&1 | head -n 1)"; \
+		echo "Name another one: make setup PYTHON=python3.12"; \
+		exit 1; \
+	} >&2
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
