@@ -1,0 +1,38 @@
+"""Drivers get a device ready for a lease, and clean it afterwards. One file each; others come by entry point."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from toolcrib.activities.context import LeaseContext
+from toolcrib.activities.loading import load
+from toolcrib.scheduling.device import DeviceSpec
+
+GROUP: Final = "toolcrib.drivers"
+SHIPPED: Final = {"local": "toolcrib.activities.drivers.local:LocalDriver"}
+
+
+class Driver(Protocol):
+    """Prepares devices of one kind; one instance serves all of a host's, several at a time."""
+
+    async def prepare(self, device: DeviceSpec, context: LeaseContext) -> None:
+        """Make the device ready for the work of a lease; may add to `context.environment`.
+
+        Any error it raises counts as a failure of the device, not of the task.
+        """
+
+    async def clean(self, device: DeviceSpec, context: LeaseContext) -> None:
+        """Leave the device fit for the next lease.
+
+        Called once the work is gone, also when `prepare` failed or was cancelled.
+        """
+
+
+def load_driver(name: str) -> Driver:
+    """Return the driver of that name (shipped, entry point or `module:attribute`).
+
+    Raises:
+        InvalidRequest: there is none, or it cannot be loaded.
+    """
+    driver: Driver = load(name, GROUP, SHIPPED, "driver", ("prepare", "clean"))
+    return driver

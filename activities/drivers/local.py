@@ -1,0 +1,16 @@
+"""Plain slots: a device that is nothing but the right to run one more task on its host."""
+
+from __future__ import annotations
+
+from toolcrib.activities.context import LeaseContext
+from toolcrib.scheduling.device import DeviceSpec
+
+
+class LocalDriver:
+    """The driver `local`: there is nothing to prepare and nothing to clean."""
+
+    async def prepare(self, device: DeviceSpec, context: LeaseContext) -> None:
+        """Do nothing: a slot is always ready."""
+
+    async def clean(self, device: DeviceSpec, context: LeaseContext) -> None:
+        """Do nothing: the lease's folder and processes are not the driver's."""

@@ -1,0 +1,56 @@
+"""Runners do the work of a lease. One file each; others come by entry point or `module:attribute`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+from toolcrib.activities.context import LeaseContext
+from toolcrib.activities.loading import load
+
+GOAL_GROUP: Final = "toolcrib.goal_runners"
+WORKFLOW_GROUP: Final = "toolcrib.workflow_runners"
+GOAL_RUNNERS: Final = {"shell": "toolcrib.activities.runners.shell:ShellRunner"}
+WORKFLOW_RUNNERS: Final[dict[str, str]] = {}
+
+
+class GoalRunner(Protocol):
+    """Runs goals; one instance serves all leases of a host, several at a time."""
+
+    async def run(self, goal: str, context: LeaseContext) -> Any:
+        """Reach the goal and return the result, as JSON data. When cancelled, stop all work before giving up.
+
+        Raises:
+            RunFailed: the work was done and failed, which is final. Any other error counts against the host.
+        """
+
+
+class WorkflowRunner(Protocol):
+    """Runs workflow references; one instance serves all leases of a host, several at a time."""
+
+    async def run(self, workflow: str, inputs: Mapping[str, Any], context: LeaseContext) -> Any:
+        """Run `workflow` (`name` or `name@version`) and return the result, as JSON data; see `GoalRunner.run`.
+
+        Raises:
+            RunFailed: the work was done and failed, which is final. Any other error counts against the host.
+        """
+
+
+def load_goal_runner(reference: str) -> GoalRunner:
+    """Return the goal runner that `reference` names (shipped, entry point or `module:attribute`).
+
+    Raises:
+        InvalidRequest: there is none, or it cannot be loaded.
+    """
+    runner: GoalRunner = load(reference, GOAL_GROUP, GOAL_RUNNERS, "goal runner", ("run",))
+    return runner
+
+
+def load_workflow_runner(reference: str) -> WorkflowRunner:
+    """Return the workflow runner that `reference` names (shipped, entry point or `module:attribute`).
+
+    Raises:
+        InvalidRequest: there is none, or it cannot be loaded.
+    """
+    runner: WorkflowRunner = load(reference, WORKFLOW_GROUP, WORKFLOW_RUNNERS, "workflow runner", ("run",))
+    return runner

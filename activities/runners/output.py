@@ -1,0 +1,81 @@
+"""Reads what a command prints: all of it, at once, and remembers only the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from types import TracebackType
+from typing import Final
+
+KEPT_BYTES: Final = 8 * 1024
+_CHUNK = 1 << 16
+
+
+class Output:
+    """A pipe for the output of a command, read as fast as it is written, so that the command never waits for a reader.
+
+    Use it as a context manager, within a running loop.
+    """
+
+    def __init__(self) -> None:
+        self._tail = b""
+        self._seen = 0
+        self._read_end, self._write_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        os.set_blocking(self._write_end, True)
+        self._ended = asyncio.Event()
+
+    def __enter__(self) -> Output:
+        asyncio.get_running_loop().add_reader(self._read_end, self._take)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.handed_over()
+        asyncio.get_running_loop().remove_reader(self._read_end)
+        os.close(self._read_end)
+
+    @property
+    def fd(self) -> int:
+        """The end that the command writes to, until it is handed over."""
+        return self._write_end
+
+    def handed_over(self) -> None:
+        """Close this process's copy of the command's end: the output ends when the command's copies are closed."""
+        if self._write_end >= 0:
+            os.close(self._write_end)
+            self._write_end = -1
+
+    async def drain(self, seconds: float) -> None:
+        """Wait for the end of the output, but no longer than `seconds`: a stranger may hold the pipe open."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._ended.wait()
+
+    @property
+    def text(self) -> str:
+        """The last 8 KiB, beginning with a whole character; what is not UTF-8 is replaced."""
+        return self._kept.decode(errors="replace")
+
+    @property
+    def omitted_bytes(self) -> int:
+        """How many bytes were printed before `text`."""
+        return self._seen - len(self._kept)
+
+    @property
+    def _kept(self) -> bytes:
+        if self._seen == len(self._tail):
+            return self._tail
+        border = 0
+        while border < 3 and self._tail[border] & 0xC0 == 0x80:  # a byte within a character
+            border += 1
+        return self._tail[border:]
+
+    def _take(self) -> None:
+        chunk = os.read(self._read_end, _CHUNK)
+        if not chunk:
+            asyncio.get_running_loop().remove_reader(self._read_end)
+            self._ended.set()
+        self._seen += len(chunk)
+        self._tail = (self._tail + chunk)[-KEPT_BYTES:]

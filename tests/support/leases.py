@@ -1,0 +1,35 @@
+"""Contexts of leases for tests of runners and drivers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from toolcrib.activities.context import LeaseContext
+from toolcrib.activities.guard import Guard
+from toolcrib.scheduling.device import DeviceSpec
+from toolcrib.scheduling.lease import Lease
+
+
+def lease_context(guard: Guard, folder: Path) -> LeaseContext:
+    """Return the context of a lease whose work and artifacts live in `folder`."""
+    (folder / "work").mkdir()
+    (folder / "artifacts").mkdir()
+    return LeaseContext(
+        lease=Lease(
+            task_id="task-1",
+            attempt=1,
+            host_id="host",
+            device_id="slot-1",
+            fencing=7,
+            assigned_at=0.0,
+            claim_by=30.0,
+            ttl=30.0,
+        ),
+        device=DeviceSpec(id="slot-1", driver="local", driver_type="local"),
+        guard=guard,
+        folder=folder / "work",
+        artifacts=folder / "artifacts",
+        deadline=1e12,
+        environment=dict(os.environ),
+    )
