@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import uuid
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
-import stamina
 from temporalio.client import (
     Client,
+    WorkflowHandle,
     WorkflowUpdateFailedError,
-    WorkflowUpdateRPCTimeoutOrCancelledError,
 )
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
+from toolcrib.activities.retrying import is_unanswered, retried
 from toolcrib.scheduling.errors import ERRORS_BY_CODE, TaskEnded
 from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import Assignment, Claim
@@ -32,18 +32,17 @@ async def claim(client: Client, lease: Lease, incarnation: int, patience: float)
         RPCError: no answer came.
     """
     request = Claim(lease_id=lease.id, host_id=lease.host_id, claim_id=uuid.uuid4().hex, incarnation=incarnation)
-    async for attempt in stamina.retry_context(on=_may_pass, attempts=None, timeout=patience, wait_initial=0.05):
-        with attempt:
-            return await _ask(client, lease.task_id, request)
-    raise AssertionError("stamina returns or raises")
+    return await retried(
+        lambda: _ask(client, lease.task_id, request), is_unanswered, patience=patience, longest_pause=1.0
+    )
 
 
 async def _ask(client: Client, task_id: str, request: Claim) -> Assignment:
+    task: WorkflowHandle[Any, Any] = client.get_workflow_handle(task_id)
     try:
-        answer: Assignment = await client.get_workflow_handle(task_id).execute_update(
+        answer: Assignment = await task.execute_update(
             TASK_CLAIM, request, id=request.claim_id, result_type=Assignment, rpc_timeout=RPC_TIMEOUT
         )
-        return answer
     except WorkflowUpdateFailedError as error:
         if isinstance(error.cause, ApplicationError) and error.cause.type in ERRORS_BY_CODE:
             raise from_failure(error.cause) from None
@@ -52,7 +51,4 @@ async def _ask(client: Client, task_id: str, request: Claim) -> Assignment:
         if error.status is RPCStatusCode.NOT_FOUND:
             raise TaskEnded(f"task {task_id} no longer runs") from None
         raise
-
-
-def _may_pass(error: Exception) -> bool:
-    return isinstance(error, RPCError | WorkflowUpdateRPCTimeoutOrCancelledError)
+    return answer

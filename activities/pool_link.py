@@ -12,7 +12,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from toolcrib.activities.batching import Batcher
 from toolcrib.scheduling.errors import ERRORS_BY_CODE, UnknownPool
-from toolcrib.scheduling.messages import Admission, HostSilent, HostSnapshot, QueueEntry, Settlement
+from toolcrib.scheduling.messages import Admission, HostSilent, HostSnapshot, QueueEntry, Registration, Settlement
 from toolcrib.scheduling.names import pool_workflow_id
 from toolcrib.workflows.contract import POOL_ADMIT, POOL_REGISTER, POOL_SETTLE, POOL_SILENCE
 from toolcrib.workflows.failures import from_failure
@@ -53,8 +53,8 @@ class PoolLink:
         """
         await self._settle(message)
 
-    async def register(self, snapshot: HostSnapshot) -> int:
-        """Bring a host into the pool, and return its worker's incarnation.
+    async def register(self, snapshot: HostSnapshot) -> Registration:
+        """Bring a host with its devices into the pool.
 
         Raises:
             InvalidRequest: the pool cannot carry so many devices.
@@ -62,7 +62,9 @@ class PoolLink:
             RPCError: Temporal did not take the call; it may be made again.
         """
         return await self.ask(
-            lambda: self._handle.execute_update(POOL_REGISTER, snapshot, result_type=int, rpc_timeout=RPC_TIMEOUT)
+            lambda: self._handle.execute_update(
+                POOL_REGISTER, snapshot, result_type=Registration, rpc_timeout=RPC_TIMEOUT
+            )
         )
 
     async def silence(self, message: HostSilent) -> None:

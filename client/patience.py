@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-import stamina
 from temporalio.client import WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
+
+from toolcrib.activities.retrying import retried
 
 PATIENCE: Final = 30.0
 """Seconds."""
@@ -17,6 +18,7 @@ _PASSING: Final = (
     RPCStatusCode.UNAVAILABLE,
     RPCStatusCode.DEADLINE_EXCEEDED,
     RPCStatusCode.ABORTED,
+    RPCStatusCode.FAILED_PRECONDITION,
     RPCStatusCode.CANCELLED,
     RPCStatusCode.INTERNAL,
 )
@@ -26,20 +28,15 @@ _CLOSING: Final = ("AcceptedUpdateCompletedWorkflow", "WorkflowNotReady")
 Result = TypeVar("Result")
 
 
-async def patiently(call: Callable[[], Awaitable[Result]]) -> Result:
-    """Return what `call` returns, making it again with jitter while what stands in the way may pass.
+async def patiently(call: Callable[[], Awaitable[Result]], patience: float = PATIENCE) -> Result:
+    """Return what `call` returns, making it again with jitter for `patience` seconds while what hinders it may pass.
 
     A pool takes only so many calls at the same time, and a hundred clients may well come at once.
     """
-    async for attempt in stamina.retry_context(
-        on=_may_pass, attempts=None, timeout=PATIENCE, wait_initial=0.05, wait_max=2.0, wait_jitter=0.2
-    ):
-        with attempt:
-            return await call()
-    raise AssertionError("stamina returns or raises")
+    return await retried(call, _may_pass, patience=patience, longest_pause=2.0)
 
 
-def _may_pass(error: Exception) -> bool:
+def _may_pass(error: BaseException) -> bool:
     if isinstance(error, RPCError):
         return error.status in _PASSING
     if isinstance(error, WorkflowUpdateFailedError):

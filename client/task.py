@@ -24,7 +24,8 @@ from toolcrib.scheduling.names import pool_workflow_id
 from toolcrib.scheduling.views import PendingReason, TaskView
 from toolcrib.workflows.contract import POOL_REASONS, TASK_VIEW
 
-QUERY_TIMEOUT: Final = timedelta(seconds=10)
+ANSWER_WITHIN: Final = 10.0
+QUERY_TIMEOUT: Final = timedelta(seconds=ANSWER_WITHIN)
 WATCH_INTERVAL: Final = 0.5
 """Seconds."""
 _CUT_SHORT: Final = {
@@ -129,7 +130,7 @@ class TaskHandle:
 
     async def _ask(self, call: Any) -> Any:
         try:
-            return await patiently(call)
+            return await patiently(call, ANSWER_WITHIN)
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 raise UnknownTask.named(self.id) from None

@@ -127,6 +127,16 @@ class HostSnapshot:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Registration:
+    """The pool's answer to a host that registered."""
+
+    incarnation: int
+    """Counts the host's worker processes."""
+    ttl: float
+    """The host counts as silent after so many seconds without a heartbeat."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class HostSilent:
     """A host stopped heartbeating, or said goodbye."""
 

@@ -10,10 +10,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-import stamina
 import structlog
-from temporalio.client import Client, WorkflowUpdateRPCTimeoutOrCancelledError
-from temporalio.service import RPCError
+from temporalio.client import Client
 from temporalio.worker import Worker
 
 from toolcrib.activities.dispatcher import TaskDispatcher
@@ -22,6 +20,7 @@ from toolcrib.activities.guard import Guard
 from toolcrib.activities.lease_run import LeaseRuns
 from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.activities.presence import HostPresence
+from toolcrib.activities.retrying import is_unanswered, retried
 from toolcrib.activities.runners import load_goal_runner, load_workflow_runner
 from toolcrib.scheduling.errors import UnknownPool
 from toolcrib.scheduling.messages import HostSnapshot, Presence
@@ -29,8 +28,6 @@ from toolcrib.scheduling.names import HOST, TASKS_QUEUE, host_queue, host_work_q
 from toolcrib.worker.host_file import HostFile
 from toolcrib.workflows.contract import HOST_HELLO
 
-PRESENCE_TTL: Final = 15.0
-"""A host counts as silent after so many seconds without a heartbeat."""
 PICK_UP: Final = 30.0
 PAUSE: Final = 1.0
 
@@ -73,11 +70,11 @@ class HostAgent:
             await asyncio.sleep(PAUSE)
 
     async def _register(self) -> None:
-        async for attempt in stamina.retry_context(on=self._may_pass, attempts=None, timeout=None, wait_max=5.0):
-            with attempt:
-                incarnation = await self._link.register(self._snapshot)
-        self.runs.incarnation = incarnation
-        presence = Presence(host_id=self._host.id, pool=self._host.pool, incarnation=incarnation, ttl=PRESENCE_TTL)
+        found = await retried(
+            lambda: self._link.register(self._snapshot), self._may_pass, patience=None, longest_pause=5.0
+        )
+        self.runs.incarnation = found.incarnation
+        presence = Presence(host_id=self._host.id, pool=self._host.pool, incarnation=found.incarnation, ttl=found.ttl)
         await self._client.start_workflow(
             HOST,
             presence,
@@ -88,13 +85,13 @@ class HostAgent:
             static_summary=f"Host {self._host.id} of pool {self._host.pool}",
         )
         self.registered.set()
-        _log.info("host registered", host=self._host.id, pool=self._host.pool, incarnation=incarnation)
+        _log.info("host registered", host=self._host.id, pool=self._host.pool, incarnation=found.incarnation)
 
-    def _may_pass(self, error: Exception) -> bool:
+    def _may_pass(self, error: BaseException) -> bool:
         if isinstance(error, UnknownPool):
             _log.warning("waiting for the pool to be created", host=self._host.id, pool=self._host.pool)
             return True
-        return isinstance(error, RPCError | WorkflowUpdateRPCTimeoutOrCancelledError)
+        return is_unanswered(error)
 
 
 @asynccontextmanager

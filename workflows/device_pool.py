@@ -13,7 +13,15 @@ from temporalio.exceptions import ActivityError
 from toolcrib.scheduling.config import PoolConfig
 from toolcrib.scheduling.errors import ToolcribError
 from toolcrib.scheduling.lease import Lease
-from toolcrib.scheduling.messages import Admission, AskedAfter, HostSilent, HostSnapshot, QueueEntry, Settlement
+from toolcrib.scheduling.messages import (
+    Admission,
+    AskedAfter,
+    HostSilent,
+    HostSnapshot,
+    QueueEntry,
+    Registration,
+    Settlement,
+)
 from toolcrib.scheduling.names import DEVICE_POOL, LINK_QUEUE, pool_workflow_id
 from toolcrib.scheduling.pool import PoolState, dump_state, load_state
 from toolcrib.scheduling.pool_view import pool_details, pool_view, reasons_for
@@ -109,14 +117,14 @@ class DevicePool:
         self._changed()
 
     @workflow.update(name=POOL_REGISTER)
-    def register(self, snapshot: HostSnapshot) -> int:
-        """Take in a host with its devices, and return the incarnation of its worker."""
+    def register(self, snapshot: HostSnapshot) -> Registration:
+        """Take in a host with its devices."""
         try:
-            incarnation = self._scheduler.register(snapshot, workflow.time())
+            registration = self._scheduler.register(snapshot, workflow.time())
         except ToolcribError as error:
             raise to_failure(error) from None
         self._changed()
-        return incarnation
+        return registration
 
     @workflow.signal(name=POOL_SILENCE)
     def silence(self, message: HostSilent) -> None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from temporalio.client import Client
 
-from toolcrib.client import TaskHandle, TaskView, Toolcrib
+from toolcrib.client import TaskHandle, TaskView, Toolcrib, UnknownPool
 from toolcrib.scheduling.device import DeviceSpec
 from toolcrib.scheduling.views import PoolView
 from toolcrib.worker.host_file import HostFile, RunnerNames
 from toolcrib.worker.host_role import HostAgent, host_role
+
+Answer = TypeVar("Answer")
 
 PATIENCE = 30.0
 """Seconds after which a test gives up waiting for what should have happened long before."""
@@ -81,17 +83,28 @@ async def until_status(task: TaskHandle, *statuses: str) -> TaskView:
 
 
 async def until_pool(crib: Toolcrib, fits: Callable[[PoolView], bool]) -> PoolView:
-    """Return the pool's view as soon as it `fits`."""
-    return await eventually(crib.pool().show, fits)
+    """Return the pool's view as soon as there is one and it `fits`."""
+
+    async def show() -> PoolView | None:
+        try:
+            return await crib.pool().show()
+        except UnknownPool:
+            return None
+
+    view = await eventually(show, lambda view: view is not None and fits(view))
+    assert view is not None
+    return view
 
 
-async def eventually(ask: Callable[[], Any], fits: Callable[[Any], bool]) -> Any:
+async def eventually(ask: Callable[[], Awaitable[Answer]], fits: Callable[[Answer], bool]) -> Answer:
     """Ask until the answer `fits`, and return it; the last answer is in the error if none does."""
-    answer = None
+    answer: Any = None
     try:
         async with asyncio.timeout(PATIENCE):
-            while not fits(answer := await ask()):
+            while True:
+                found = answer = await ask()
+                if fits(found):
+                    return found
                 await asyncio.sleep(0.02)
     except TimeoutError:
         raise AssertionError(f"still not so after {PATIENCE} s: {answer}") from None
-    return answer

@@ -1,0 +1,38 @@
+"""How calls to Temporal are made again: with jitter, and for a bounded time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from temporalio.client import WorkflowUpdateRPCTimeoutOrCancelledError
+from temporalio.service import RPCError
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, stop_never, wait_random_exponential
+
+Result = TypeVar("Result")
+
+
+async def retried(
+    call: Callable[[], Awaitable[Result]],
+    may_pass: Callable[[BaseException], bool],
+    *,
+    patience: float | None,
+    longest_pause: float,
+) -> Result:
+    """Return what `call` returns, making it again while what it raises `may_pass`.
+
+    `patience` bounds the whole, and `longest_pause` the time between two calls, in seconds. When it ends, the last
+    error is raised.
+    """
+
+    async def once() -> Result:
+        return await call()
+
+    stop = stop_never if patience is None else stop_after_delay(patience)
+    wait = wait_random_exponential(multiplier=0.1, max=longest_pause)
+    return await AsyncRetrying(stop=stop, wait=wait, retry=retry_if_exception(may_pass), reraise=True)(once)
+
+
+def is_unanswered(error: BaseException) -> bool:
+    """Return whether a call did not get through to a workflow, or its answer did not come back."""
+    return isinstance(error, RPCError | WorkflowUpdateRPCTimeoutOrCancelledError)

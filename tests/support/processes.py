@@ -1,0 +1,68 @@
+"""toolcrib's processes as people run them: the real command, in processes that tests may kill."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from temporalio.client import Client
+
+from support.lab import PATIENCE, slot
+from toolcrib.scheduling.device import DeviceSpec
+
+PROGRAM = (sys.executable, "-c", "from toolcrib.client.cli import main; main()")
+
+
+def host_file(
+    folder: Path, host_id: str, devices: Sequence[DeviceSpec] = (slot(),), *, pool: str = "lab", drain: str = "5s"
+) -> Path:
+    """Write a host file for slots that run goals by `shell`."""
+    lines = [
+        f"    - {{id: {one.id}, driver: local, driver_type: {one.driver_type}, tags: [{', '.join(one.tags)}]}}\n"
+        for one in devices
+    ]
+    file = folder / f"{host_id}.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(
+        f"host:\n  id: {host_id}\n  pool: {pool}\n  drain_timeout: {drain}\n  runners: {{goal: shell}}\n"
+        f"  devices:\n{''.join(lines)}",
+        encoding="utf-8",
+    )
+    return file
+
+
+@asynccontextmanager
+async def toolcrib(client: Client, folder: Path, *arguments: str) -> AsyncIterator[Process]:
+    """Run `toolcrib ARGUMENTS` against the client's server and namespace; it is ended with the context."""
+    folder.mkdir(parents=True, exist_ok=True)
+    environment = {
+        **os.environ,
+        "TEMPORAL_ADDRESS": client.service_client.config.target_host,
+        "TEMPORAL_NAMESPACE": client.namespace,
+        "TOOLCRIB_HOME": str(folder / "home"),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    with (folder / "log").open("ab") as log:
+        process = await asyncio.create_subprocess_exec(
+            *PROGRAM, *arguments, env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log
+        )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGCONT)
+            process.kill()
+        await process.wait()
+
+
+async def stopped(process: Process) -> int:
+    """Ask a process to stop, as its service manager would, and return its exit code."""
+    process.terminate()
+    async with asyncio.timeout(PATIENCE):
+        return await process.wait()
