@@ -16,9 +16,9 @@ DAY: Final = 86_400.0
 class PoolConfig(BaseModel):
     """The settings of one pool; durations are seconds."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    strategy: str = "fifo_match"
+    strategy: Annotated[str, Field(min_length=1, max_length=64)] = "fifo_match"
     max_concurrent: Annotated[int, Field(ge=1, le=100_000)] | None = 3
     """At most so many leases at once; None: as many as there are devices."""
     max_queue_depth: Annotated[int, Field(ge=1, le=MAX_QUEUE_DEPTH)] = 1_000

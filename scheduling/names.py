@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from toolcrib.scheduling.errors import InvalidRequest
+from toolcrib.scheduling.quoting import shown
 
 POOLS_QUEUE: Final = "toolcrib-pools"
 TASKS_QUEUE: Final = "toolcrib-tasks"
@@ -61,7 +62,7 @@ def checked_name(value: str, field: str) -> str:
         InvalidRequest: it is empty, too long or has other characters.
     """
     if not _NAME.fullmatch(value):
-        raise InvalidRequest(f"{field}: {value!r} is not 1 to 64 of A-Z a-z 0-9 . _ : -")
+        raise InvalidRequest(f"{field}: {shown(value)} is not 1 to 64 of A-Z a-z 0-9 . _ : -")
     return value
 
 
@@ -72,5 +73,5 @@ def checked_key(value: str) -> str:
         InvalidRequest: it is empty, too long or has other characters.
     """
     if not _KEY.fullmatch(value):
-        raise InvalidRequest(f"key: {value!r} is not 1 to 200 of A-Z a-z 0-9 . _ -")
+        raise InvalidRequest(f"key: {shown(value)} is not 1 to 200 of A-Z a-z 0-9 . _ -")
     return value

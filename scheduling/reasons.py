@@ -60,9 +60,9 @@ def _unoffered(what: str, wanted: str | None, offered: Sequence[str]) -> str | N
     alike = [text for text in distinct if _folded(text) == _folded(wanted)]
     close = alike or get_close_matches(wanted, distinct, n=1)
     text = f"no device has {what} {wanted}"
-    if close:
-        return f"{text}; did you mean {close[0]}?"
-    return f"{text}; it is compared literally, * is no wildcard" if "*" in wanted else text
+    if "*" in wanted:
+        text += "; it is compared literally, * is no wildcard"
+    return f"{text}; did you mean {close[0]}?" if close else text
 
 
 def _folded(text: str) -> str:

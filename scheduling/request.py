@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from toolcrib.scheduling.constraints import Constraints, checked_tags
 from toolcrib.scheduling.errors import InvalidRequest
 from toolcrib.scheduling.names import DEFAULT_POOL, checked_name
+from toolcrib.scheduling.quoting import shown
 from toolcrib.scheduling.validation import validated
 
 MAX_GOAL_BYTES: Final = 128 * 1024
@@ -80,7 +81,7 @@ class TaskRequest(BaseModel):
             raise ValueError("must be a list of texts")
         for tag in value:
             if not isinstance(tag, str):
-                raise ValueError(f"{tag!r} is not a text; put it in quotes")
+                raise ValueError(f"{shown(tag)} is not a text; put it in quotes")
         return _reworded(checked_tags, value)
 
     @field_validator("pool", "driver_type", "device_id", "host_id")
@@ -103,7 +104,7 @@ class TaskRequest(BaseModel):
     @classmethod
     def _workflow_is_a_reference(cls, value: str | None) -> str | None:
         if value is not None and not _REFERENCE.fullmatch(value):
-            raise ValueError(f"{value!r} is not NAME or NAME@VERSION")
+            raise ValueError(f"{shown(value)} is not NAME or NAME@VERSION")
         return value
 
     @field_validator("name", "group_id", "group_name")
@@ -119,9 +120,9 @@ class TaskRequest(BaseModel):
     @field_validator("inputs")
     @classmethod
     def _inputs_are_json(cls, value: dict[str, Any]) -> dict[str, Any]:
-        _check_depth(value)
+        _check_structure(value)
         try:
-            text = json.dumps(value, allow_nan=False)
+            text = json.dumps(value, allow_nan=False, ensure_ascii=False)
         except (TypeError, ValueError) as error:
             raise ValueError(f"is not JSON: {error}") from None
         _within(text, MAX_INPUTS_BYTES)
@@ -166,14 +167,19 @@ def _within(text: str, limit: int) -> str:
     return text
 
 
-def _check_depth(value: Any) -> None:
+def _check_structure(value: Any) -> None:
+    """Check depth and keys level by level, since what is nested deeply cannot be walked by recursion."""
     level: list[Any] = [value]
     for _ in range(MAX_INPUTS_DEPTH):
-        level = [
-            child
-            for item in level
-            for child in (item.values() if isinstance(item, dict) else item if isinstance(item, list) else ())
-        ]
+        level = [child for item in level for child in _children(item)]
         if not level:
             return
     raise ValueError(f"is nested deeper than {MAX_INPUTS_DEPTH} levels")
+
+
+def _children(item: Any) -> Iterable[Any]:
+    if not isinstance(item, dict):
+        return item if isinstance(item, list | tuple) else ()
+    if odd := [key for key in item if not isinstance(key, str)]:
+        raise ValueError(f"is not JSON: key {shown(odd[0])} is not a text")
+    return item.values()
