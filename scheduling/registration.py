@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
+from toolcrib.scheduling.constraints import checked_tags
 from toolcrib.scheduling.device import DeviceSpec, DeviceState, PooledDevice
 from toolcrib.scheduling.errors import InvalidRequest
 from toolcrib.scheduling.messages import HostSilent, HostSnapshot
-from toolcrib.scheduling.names import device_key
+from toolcrib.scheduling.names import checked_name, device_key
 from toolcrib.scheduling.pool import PooledHost, PoolState
+from toolcrib.scheduling.quoting import shown
 
 MAX_DEVICES_WEIGHT: Final = 200_000
 """Bytes that the descriptions of a pool's devices may take, so that its state fits into one payload."""
+_DEVICE_WEIGHT: Final = 40
+_HOST_WEIGHT: Final = 80
 
 
 def register_host(state: PoolState, snapshot: HostSnapshot, now: float) -> int:
     """Bring a host's devices into the pool, in the order of its file, and return its incarnation.
 
-    A device that is leased stays so: the snapshot does not know of leases.
+    Of the state of its devices the snapshot says nothing, but that they are no longer offline: one that is leased,
+    rests or is quarantined stays so.
 
     Raises:
-        InvalidRequest: the pool's devices would take too much room.
+        InvalidRequest: the description is malformed, or the pool's devices would take too much room.
     """
+    snapshot = _checked(snapshot)
     _check_room(state, snapshot)
     host = state.hosts.get(snapshot.host_id)
     incarnation = 1 if host is None else host.incarnation + (host.instance != snapshot.instance)
@@ -37,7 +44,8 @@ def register_host(state: PoolState, snapshot: HostSnapshot, now: float) -> int:
     for spec in snapshot.devices:
         _register_device(state, snapshot.host_id, spec, now)
     for device in [d for d in state.devices.values() if d.host_id == snapshot.host_id]:
-        if device.state is not DeviceState.LEASED:
+        dropped = device.device_id not in state.hosts[snapshot.host_id].device_ids
+        if device.state is DeviceState.OFFLINE or (dropped and device.state is not DeviceState.LEASED):
             device_freed(state, device.key, now)
     return incarnation
 
@@ -83,10 +91,33 @@ def _register_device(state: PoolState, host_id: str, spec: DeviceSpec, now: floa
     )
 
 
+def _checked(snapshot: HostSnapshot) -> HostSnapshot:
+    """Let nothing into the state that cannot be matched or serialised, whoever sent it."""
+    checked_name(snapshot.host_id, "host_id")
+    checked_name(snapshot.instance, "instance")
+    devices: dict[str, DeviceSpec] = {}
+    for spec in snapshot.devices:
+        if spec.id in devices:
+            raise InvalidRequest(f"devices of host {snapshot.host_id!r}: {spec.id} is there twice")
+        devices[checked_name(spec.id, "device_id")] = _checked_device(spec)
+    return replace(snapshot, devices=tuple(devices.values()))
+
+
+def _checked_device(spec: DeviceSpec) -> DeviceSpec:
+    checked_name(spec.driver_type, f"driver_type of device {spec.id}")
+    for text in (*spec.properties, *spec.properties.values()):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InvalidRequest(f"properties of device {spec.id}: {shown(text)} is not valid Unicode") from None
+    return replace(spec, tags=checked_tags(spec.tags, f"tags of device {spec.id}"))
+
+
 def _check_room(state: PoolState, snapshot: HostSnapshot) -> None:
     others = [d for d in state.devices.values() if d.host_id != snapshot.host_id]
-    weight = sum(_weight(d.device_id, d.tags, d.properties) for d in others)
-    weight += sum(_weight(spec.id, spec.tags, spec.properties) for spec in snapshot.devices)
+    weight = sum(_weight(d.device_id, d.driver_type, d.tags, d.properties) for d in others)
+    weight += sum(_weight(spec.id, spec.driver_type, spec.tags, spec.properties) for spec in snapshot.devices)
+    weight += sum(_HOST_WEIGHT + len(host_id) for host_id in dict.fromkeys((*state.hosts, snapshot.host_id)))
     if weight > MAX_DEVICES_WEIGHT:
         raise InvalidRequest(
             f"devices of host {snapshot.host_id!r}: pool {state.name!r} would hold {weight:,} bytes of device "
@@ -95,6 +126,6 @@ def _check_room(state: PoolState, snapshot: HostSnapshot) -> None:
         )
 
 
-def _weight(device_id: str, tags: tuple[str, ...], properties: dict[str, str]) -> int:
-    texts = (device_id, *tags, *properties, *properties.values())
-    return 40 + sum(len(text.encode()) for text in texts)
+def _weight(device_id: str, driver_type: str, tags: tuple[str, ...], properties: dict[str, str]) -> int:
+    texts = (device_id, driver_type, *tags, *properties, *properties.values())
+    return _DEVICE_WEIGHT + sum(len(text.encode()) for text in texts)

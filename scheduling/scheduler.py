@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from toolcrib.scheduling.config import PoolConfig
-from toolcrib.scheduling.constraints import Constraints
 from toolcrib.scheduling.device import DeviceState, PooledDevice
 from toolcrib.scheduling.errors import ErrorBody, QueueFull
 from toolcrib.scheduling.lease import Lease
+from toolcrib.scheduling.matching import matches
 from toolcrib.scheduling.messages import (
     Admission,
     AskedAfter,
     HostSilent,
     HostSnapshot,
     QueueEntry,
+    Registration,
     SettleKind,
     Settlement,
 )
 from toolcrib.scheduling.pool import Held, PoolState
 from toolcrib.scheduling.registration import device_freed, register_host, silence_host
-from toolcrib.scheduling.strategies import STRATEGIES, Rank, StrategyRegistry
+from toolcrib.scheduling.strategies import STRATEGIES, Rank, StrategyRegistry, checked_rank
 from toolcrib.scheduling.waiting import MAX_WEIGHT, TaskQueue, Waiting
 
 START_WITHIN: Final = 30.0
 """A client has so many seconds to start the task it had admitted."""
 CHECK_AFTER: Final = START_WITHIN + 5.0
 """The pool asks Temporal so long after an admission or a grant whether the task runs."""
+MAX_PROBLEM_LENGTH: Final = 500
 RENEW_PLACE_AFTER: Final = 600.0
 """A queued task asks again for its place this often; the pool asks after one that did not."""
 
@@ -67,6 +68,12 @@ class TaskScheduler:
         return [held.lease for held in self._state.held.values()]
 
     @property
+    def below_cap(self) -> bool:
+        """Whether the pool may have one more lease out."""
+        cap = self.config.max_concurrent
+        return cap is None or len(self._state.held) < cap
+
+    @property
     def queue(self) -> TaskQueue:
         """The tasks that wait."""
         return self._queue
@@ -95,49 +102,39 @@ class TaskScheduler:
     def admit(self, entries: Sequence[QueueEntry], now: float) -> list[Admission]:
         """Give each entry a place in the queue, or a device at once, or a refusal.
 
-        A task that is known already gets the same answer again.
+        A task that is known already gets the same answer again. Only its first answer counts as the delivery of a
+        lease: a later one may be to a question that was asked long ago, and that nobody listens for any more.
         """
-        refused: dict[str, ErrorBody] = {}
-        for entry in entries:
-            if (task := self._task(entry.task_id)) is not None:
-                task.heard(now, RENEW_PLACE_AFTER + CHECK_AFTER)
-            elif (reason := self.refusal(entry)) is not None:
-                refused[entry.task_id] = reason
-            else:
-                self._enqueue(entry, now)
-                self.assign(now)
-        for entry in entries:
-            self._state.undelivered.pop(entry.task_id, None)
-        return [self._admission(entry, refused.get(entry.task_id), now) for entry in entries]
+        refusals = [self._take_in(entry, now) for entry in entries]
+        return [self._admission(entry, refusal, now) for entry, refusal in zip(entries, refusals, strict=True)]
 
     def settle(self, messages: Iterable[Settlement], now: float) -> None:
         """Take back what tasks give back, and assign it again in the same decision."""
         for message in messages:
-            held = self._state.held.get(message.task_id)
-            current = held is not None and (message.lease is None or held.lease.id == message.lease.id)
-            if current:
-                self._free(message.task_id, now)
+            before = self._take_back(message, now)
             if message.kind is SettleKind.WITHDRAW:
                 self._queue.remove(message.task_id)
-            elif message.kind is SettleKind.REQUEUE and message.entry and not self._knows(message.task_id):
-                self._enqueue(message.entry, now, before=held.task if held and current else None)
+            elif message.kind is SettleKind.REQUEUE and message.entry and not self._knows(message.entry.task_id):
+                self._enqueue(message.entry, now, before)
         self.assign(now)
 
     def assign(self, now: float) -> list[Lease]:
         """Bind waiting tasks to idle devices that fit, as the strategy says, and return the new leases.
 
         Each grant is recorded whole: task, attempt, device, deadlines and fencing number. None to make is no error.
+        While the strategy cannot say where each task stands there is no order, and so there are no grants.
         """
-        free = {device.key: device for device in self._state.devices.values() if device.assignable}
-        if not free or not self.below_cap:
+        idle = [device for device in self._state.devices.values() if device.assignable]
+        if not idle or not self.below_cap or self._queue.unranked:
             return []
         grants: list[Lease] = []
         try:
-            for task, device in self._matches(free):
+            strategy = self._registry.get(self.config.strategy)
+            for task, device in matches(self._queue, idle, strategy, lambda: self.below_cap):
                 grants.append(self._grant(task, device, now))
             self._state.problem = None
         except Exception as error:  # noqa: BLE001 - a third party's strategy must not take the pool down
-            self._state.problem = f"strategy {self.config.strategy!r}: {type(error).__name__}: {error}"
+            self._note_problem(error)
         return grants
 
     # ---- delivery, and tasks that are gone
@@ -174,7 +171,7 @@ class TaskScheduler:
         """
         for task_id in found.alive:
             if (task := self._task(task_id)) is not None:
-                task.check_at = now + (RENEW_PLACE_AFTER + CHECK_AFTER if task_id in self._queue else CHECK_AFTER)
+                task.check_at = now + self._patience(task_id)
         taken = [
             task_id for task_id in found.gone if (task := self._task(task_id)) is not None and task.heard_at < asked_at
         ]
@@ -183,15 +180,15 @@ class TaskScheduler:
 
     # ---- hosts and settings
 
-    def register(self, snapshot: HostSnapshot, now: float) -> int:
-        """Take in a host with its devices, and return its worker's incarnation.
+    def register(self, snapshot: HostSnapshot, now: float) -> Registration:
+        """Take in a host with its devices.
 
         Raises:
             InvalidRequest: the pool would have more devices than it can carry.
         """
         incarnation = register_host(self._state, snapshot, now)
         self.assign(now)
-        return incarnation
+        return Registration(incarnation=incarnation, ttl=self.config.lease_ttl)
 
     def silence(self, message: HostSilent, now: float) -> None:
         """Take a host out that no longer heartbeats; leases it has out live until they expire."""
@@ -210,30 +207,6 @@ class TaskScheduler:
         self.assign(now)
 
     # ---- inside
-
-    def _matches(self, free: dict[str, PooledDevice]) -> Iterator[tuple[Waiting, PooledDevice]]:
-        """Yield whom the strategy gives which of the `free` devices, one at a time."""
-        strategy = self._registry.get(self.config.strategy)
-        passed_over: dict[Constraints, int] = {}
-        heads = [
-            (self._queue.place(demand, 0), demand)
-            for demand in self._queue.demands()
-            if any(demand.matches(device) for device in free.values())
-        ]
-        heapq.heapify(heads)
-        while heads and free and self.below_cap:
-            _, demand = heapq.heappop(heads)
-            fitting = [device for device in free.values() if demand.matches(device)]
-            if not fitting:
-                continue
-            task = self._queue.at(demand, passed_over.setdefault(demand, 0))
-            chosen = strategy.choose(task, fitting)
-            if chosen is None:
-                passed_over[demand] += 1
-            else:
-                yield task, free.pop(chosen.key)
-            if passed_over[demand] < self._queue.size(demand):
-                heapq.heappush(heads, (self._queue.place(demand, passed_over[demand]), demand))
 
     def _grant(self, task: Waiting, device: PooledDevice, now: float) -> Lease:
         self._queue.remove(task.task_id)
@@ -256,22 +229,45 @@ class TaskScheduler:
         device.turn(DeviceState.LEASED, now)
         return lease
 
-    def _free(self, task_id: str, now: float) -> None:
-        lease = self._state.held.pop(task_id).lease
-        self._state.undelivered.pop(task_id, None)
-        device_freed(self._state, lease.device_key, now)
+    def _take_in(self, entry: QueueEntry, now: float) -> ErrorBody | None:
+        """Queue a task that is new, and give it a device if it can have one at once; or return why not."""
+        if (task := self._task(entry.task_id)) is not None:
+            task.heard(now, self._patience(entry.task_id))
+        elif (refusal := self.refusal(entry)) is not None:
+            return refusal
+        else:
+            self._enqueue(entry, now)
+            self.assign(now)
+            self._state.undelivered.pop(entry.task_id, None)
+        return None
+
+    def _take_back(self, message: Settlement, now: float) -> Waiting | None:
+        """Free the device of the lease that `message` is about, if that is out, and return the task that held it."""
+        held = self._state.held.get(message.task_id)
+        whatever_is_out = message.kind is SettleKind.WITHDRAW and message.lease is None
+        if held is None or not (whatever_is_out or (message.lease and message.lease.id == held.lease.id)):
+            return None
+        del self._state.held[message.task_id]
+        self._state.undelivered.pop(message.task_id, None)
+        device_freed(self._state, held.lease.device_key, now)
+        return held.task
 
     def _enqueue(self, entry: QueueEntry, now: float, before: Waiting | None = None) -> None:
         """Queue a task; one that comes back (`before`) keeps its place."""
-        sequence = before.sequence if before else self._state.next_sequence
-        self._state.next_sequence += 0 if before else 1
-        submitted_at = entry.submitted_at if entry.submitted_at is not None else now
+        if before is not None:
+            sequence, submitted_at = before.sequence, before.submitted_at
+        else:
+            sequence, submitted_at = (
+                self._state.next_sequence,
+                now if entry.submitted_at is None else entry.submitted_at,
+            )
+            self._state.next_sequence += 1
         self._queue.add(
             Waiting(
                 task_id=entry.task_id,
                 constraints=entry.constraints,
                 priority=entry.priority,
-                submitted_at=before.submitted_at if before else submitted_at,
+                submitted_at=submitted_at,
                 sequence=sequence,
                 attempts=entry.attempts,
                 max_attempts=entry.max_attempts,
@@ -287,7 +283,7 @@ class TaskScheduler:
             submitted_at=task.submitted_at if task else now,
             start_by=now + START_WITHIN,
             max_attempts=entry.max_attempts or self.config.max_attempts,
-            lease=held.lease if held else None,
+            lease=held.lease if held and refused is None else None,
             refused=refused,
         )
 
@@ -297,18 +293,20 @@ class TaskScheduler:
             queue.add(task)
         return queue
 
-    def _rank(self, task: Waiting) -> Rank:
+    def _rank(self, task: Waiting) -> Rank | None:
         try:
-            return tuple(self._registry.get(self.config.strategy).rank(task))
+            return checked_rank(self._registry.get(self.config.strategy).rank(task))
         except Exception as error:  # noqa: BLE001 - as in assign()
-            self._state.problem = f"strategy {self.config.strategy!r}: {type(error).__name__}: {error}"
-            return (task.submitted_at,)
+            self._note_problem(error)
+            return None
 
-    @property
-    def below_cap(self) -> bool:
-        """Whether the pool may have one more lease out."""
-        cap = self.config.max_concurrent
-        return cap is None or len(self._state.held) < cap
+    def _note_problem(self, error: Exception) -> None:
+        problem = f"strategy {self.config.strategy!r}: {type(error).__name__}: {error}"
+        self._state.problem = problem[:MAX_PROBLEM_LENGTH]
+
+    def _patience(self, task_id: str) -> float:
+        """Return how long a task that is alive may be silent: one that waits speaks every now and then."""
+        return CHECK_AFTER + (RENEW_PLACE_AFTER if task_id in self._queue else 0.0)
 
     def _task(self, task_id: str) -> Waiting | None:
         held = self._state.held.get(task_id)

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 from toolcrib.scheduling.device import PooledDevice
 from toolcrib.scheduling.errors import InvalidRequest, UnknownStrategy
 from toolcrib.scheduling.names import checked_name
+from toolcrib.scheduling.quoting import shown
 from toolcrib.scheduling.waiting import Waiting
 
 Rank = tuple[float, ...]
@@ -29,6 +30,17 @@ class AssignmentStrategy(Protocol):
 
         They all are idle and fit the task; there is at least one, and they come in registration order.
         """
+
+
+def checked_rank(rank: object) -> Rank:
+    """Return what a strategy's `rank` returned, as a tuple.
+
+    Raises:
+        ValueError: it is not a tuple or list of numbers that can be compared.
+    """
+    if not isinstance(rank, tuple | list) or not all(isinstance(part, int | float) and part == part for part in rank):
+        raise ValueError(f"rank() returned {shown(rank)}, which is not a tuple of numbers")
+    return tuple(rank)
 
 
 class StrategyRegistry:

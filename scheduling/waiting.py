@@ -40,12 +40,15 @@ class Waiting:
 class TaskQueue:
     """Waiting tasks. Those with equal demands share a bucket, so that one decision looks at one task of each."""
 
-    def __init__(self, rank: Callable[[Waiting], tuple[float, ...]]) -> None:
+    def __init__(self, rank: Callable[[Waiting], tuple[float, ...] | None]) -> None:
+        """`rank` returns where a task stands, or None if that cannot be told."""
         self._rank = rank
         self._buckets: dict[Constraints, SortedDict[tuple[float, ...], Waiting]] = {}
         self._places: dict[str, tuple[Constraints, tuple[float, ...]]] = {}
         self.weight = 0
         """Roughly the bytes it takes in the pool's serialised state."""
+        self.unranked: dict[str, None] = {}
+        """Ids of the tasks whose place could not be told; they stand by their time of submission."""
 
     def __len__(self) -> int:
         return len(self._places)
@@ -59,7 +62,11 @@ class TaskQueue:
 
     def add(self, task: Waiting) -> None:
         """Put `task` in its place; it must not be in the queue yet."""
-        place = (*self._rank(task), task.sequence)
+        rank = self._rank(task)
+        if rank is None:
+            rank = (task.submitted_at,)
+            self.unranked[task.task_id] = None
+        place = (*rank, task.sequence)
         if task.constraints not in self._buckets:
             self._buckets[task.constraints] = SortedDict()
             self.weight += _demand_weight(task.constraints)
@@ -72,6 +79,7 @@ class TaskQueue:
         if task_id not in self._places:
             return None
         demand, place = self._places.pop(task_id)
+        self.unranked.pop(task_id, None)
         bucket = self._buckets[demand]
         task = bucket.pop(place)
         self.weight -= entry_weight(task_id)
