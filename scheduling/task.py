@@ -72,6 +72,7 @@ class TaskRecord:
         self.max_attempts = request.max_attempts or 1
         self.result: Any = None
         self.error: ErrorBody | None = None
+        self._newest_offer = 0
 
     # ---- what holds
 
@@ -114,20 +115,23 @@ class TaskRecord:
 
     # ---- what happens
 
-    def admitted(self, admission: Admission, now: float) -> None:
-        """Take the pool's answer: the time of submission, the limit of attempts and perhaps a lease."""
+    def admitted(self, admission: Admission, now: float) -> Offer | None:
+        """Take the pool's answer: the time of submission, the limit of attempts and perhaps a lease.
+
+        Returns what becomes of that lease, as `offer` does; None without one.
+        """
         if not self.attempts:
             self.created_at = self.queued_since = admission.submitted_at
         self.max_attempts = admission.max_attempts
-        if admission.lease is not None:
-            self.offer(admission.lease, now)
+        return self.offer(admission.lease, now) if admission.lease is not None else None
 
     def offer(self, lease: Lease, now: float) -> Offer:
-        """Take a lease if the task waits for just this one."""
+        """Take a lease if the task waits for just this one; one that was turned down once is never taken later."""
         if any(attempt.lease.id == lease.id for attempt in self.attempts):
             return Offer.DUPLICATE
         expected = lease.task_id == self.task_id and lease.attempt == len(self.attempts) + 1
-        if self.status is not Status.QUEUED or not expected or lease.claim_by <= now:
+        newer, self._newest_offer = lease.fencing > self._newest_offer, max(lease.fencing, self._newest_offer)
+        if self.status is not Status.QUEUED or not expected or not newer or lease.claim_by <= now:
             return Offer.UNWANTED
         self.attempts.append(Attempt(lease=lease))
         self.status = Status.ASSIGNED
@@ -177,8 +181,13 @@ class TaskRecord:
         )
 
     def report(self, report: Report, now: float) -> None:
-        """End the open attempt as its host says; a result without a claim counts as an expired lease."""
-        attempt = self.attempts[-1]
+        """End the open attempt as its host says; a result without a claim counts as an expired lease.
+
+        Without an open attempt nothing happens: what is on record stands.
+        """
+        attempt = self.attempt
+        if attempt is None:
+            return
         if report.lease_id != attempt.lease.id:
             self.expire("the host reported another lease", now)
         elif report.outcome is ReportOutcome.RETURNED:
@@ -196,8 +205,10 @@ class TaskRecord:
             self.fail(report.error or ErrorBody(code="task_failed", message="the work failed"), now)
 
     def expire(self, reason: str, now: float) -> None:
-        """End the open attempt because its lease was not claimed, or not renewed."""
-        self.attempts[-1].end(Outcome.EXPIRED, now, reason)
+        """End the open attempt, if there is one, because its lease was not claimed, or not renewed."""
+        if self.attempt is None:
+            return
+        self.attempt.end(Outcome.EXPIRED, now, reason)
         self._again_or_fail(now)
 
     def cancel(self, now: float) -> None:
@@ -209,7 +220,9 @@ class TaskRecord:
         self._end(Status.CANCELLED, now)
 
     def fail(self, error: ErrorBody, now: float) -> None:
-        """End the task as failed."""
+        """End the task as failed; one that has ended stays as it is."""
+        if self.ended:
+            return
         self.error = error
         self._end(Status.FAILED, now)
 
@@ -231,6 +244,16 @@ class TaskRecord:
             entry=self.entry(known=True) if again else None,
         )
 
+    def turning_down(self, lease: Lease) -> Settlement:
+        """Return what the pool has to know of a lease that is `UNWANTED`; a task that still waits waits on."""
+        waits = self.status is Status.QUEUED
+        return Settlement(
+            kind=SettleKind.REQUEUE if waits else SettleKind.RETURN,
+            task_id=self.task_id,
+            lease=lease,
+            entry=self.entry(known=True) if waits else None,
+        )
+
     # ---- inside
 
     def _again_or_fail(self, now: float) -> None:
@@ -241,7 +264,7 @@ class TaskRecord:
         self.fail(
             ErrorBody(
                 code="lease_expired",
-                message=f"attempt {last.lease.attempt} of {self.max_attempts} on {last.lease.device_key} "
+                message=f"attempt {self.counted_attempts} of {self.max_attempts} on {last.lease.device_key} "
                 f"{last.outcome}: {last.reason}",
                 hint="See the task's attempts; submit it again, with --max-attempts for more of them.",
             ),
