@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Annotated, Final, NoReturn
 
 import typer
 
 from toolcrib.client.cli import cancel, doctor, pool, processes, strategies, submit, tasks, watch
 from toolcrib.client.cli.command import Address, Namespace, OutputOption, examples_text, new_app
-from toolcrib.client.cli.output import give_up_stdout, say, survive_any_terminal
-from toolcrib.client.cli.report import install_unexpected_hook, report, report_usage, wants_json
+from toolcrib.client.cli.output import end_process, give_up_stdout, say, survive_any_terminal
+from toolcrib.client.cli.report import report, report_usage, unexpected_hook, wants_json
 from toolcrib.client.cli.session import Session
 from toolcrib.scheduling.errors import ToolcribError
 
@@ -48,14 +48,19 @@ def root(
     context.obj = Session(address=address, namespace=namespace, output=output)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code; `docs/cli.md` lists them."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    as_json = wants_json(words)
+def main() -> NoReturn:
+    """Run the command line of this process, and end the process with the exit code."""
+    words = sys.argv[1:]
     survive_any_terminal()
-    install_unexpected_hook(as_json=as_json)
+    sys.excepthook = unexpected_hook(as_json=wants_json(words))
+    end_process(run(words))
+
+
+def run(words: Sequence[str]) -> int:
+    """Run the command line `words` and return its exit code; `docs/cli.md` lists them."""
+    as_json = wants_json(words)
     try:
-        code = _run(words)
+        code = _run(list(words))
         sys.stdout.flush()
     except ToolcribError as error:
         report(error, as_json=as_json)

@@ -7,7 +7,8 @@ import os
 import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 if TYPE_CHECKING:
     from toolcrib.scheduling.views import View
@@ -27,6 +28,18 @@ def give_up_stdout() -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.close(null)
+
+
+def end_process(code: int) -> NoReturn:
+    """End this process now, after what was written.
+
+    The interpreter's own way to end it aborts or hangs once in a while, because threads of the Temporal SDK still look
+    for the interpreter when it goes away.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(BrokenPipeError):
+            stream.flush()
+    os._exit(code)
 
 
 def say(line: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import typer
 
-from toolcrib.client.cli.output import note
+from toolcrib.client.cli.output import end_process, note
 from toolcrib.scheduling.errors import ErrorBody, ToolcribError
 
 EXIT_UNEXPECTED: Final = 1
@@ -51,16 +51,17 @@ def report_usage(error: typer.TyperException, *, as_json: bool) -> None:
     _tell(ErrorBody(code="usage", message=message, hint=f"See: {command} --help"), as_json)
 
 
-def unexpected_hook(previous: Hook, *, as_json: bool) -> Hook:
+def unexpected_hook(*, as_json: bool) -> Hook:
     """Return what is to become `sys.excepthook`: one line and a hint, or with `TOOLCRIB_DEBUG` the traceback."""
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if os.environ.get("TOOLCRIB_DEBUG"):
-            previous(kind, error, trace)
-            return
-        message = f"unexpected {kind.__name__}: {error}"
-        hint = "See where it comes from: set TOOLCRIB_DEBUG=1 and run it again"
-        _tell(ErrorBody(code="unexpected", message=message, hint=hint), as_json)
+            sys.__excepthook__(kind, error, trace)
+        else:
+            message = f"unexpected {kind.__name__}: {error}"
+            hint = "See where it comes from: set TOOLCRIB_DEBUG=1 and run it again"
+            _tell(ErrorBody(code="unexpected", message=message, hint=hint), as_json)
+        end_process(EXIT_UNEXPECTED)
 
     return hook
 
@@ -75,8 +76,3 @@ def _tell(body: ErrorBody, as_json: bool) -> None:
 
 def _joined(text: str) -> str:
     return " ".join(text.split())
-
-
-def install_unexpected_hook(*, as_json: bool) -> None:
-    """Let errors that nobody foresaw end in two lines, too."""
-    sys.excepthook = unexpected_hook(sys.__excepthook__, as_json=as_json)

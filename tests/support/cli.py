@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import pytest
 
 from support.fake_crib import FakeCrib
-from toolcrib.client.cli import main, session
+from toolcrib.client.cli import session
+from toolcrib.client.cli.app import run as run_command_line
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,10 @@ def cli(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], connections: Connections
 ) -> Callable[..., Ran]:
     """Run `toolcrib` with these words, and this on standard input."""
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
 
     def run(*words: str, stdin: bytes = b"") -> Ran:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        code = main(words)
+        code = run_command_line(words)
         written = capfd.readouterr()
         return Ran(code, written.out, written.err)
 

@@ -33,7 +33,7 @@ from toolcrib.client.cli import main
 async def connect(*_):
     {body}
 session.connect = connect
-sys.exit(main())
+main()
 """
 
 
