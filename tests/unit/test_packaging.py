@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -94,6 +95,17 @@ def test_the_list_of_packages_is_the_tree() -> None:
 
     assert setuptools["package-dir"] == expected
     assert set(setuptools["packages"]) == set(expected)
+
+
+def test_every_dependency_has_its_reason() -> None:
+    """Decision 2 names each dependency; those that users install, with the very range."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    reasons = (ROOT / "docs" / "decisions" / "0002-dependencies.md").read_text().replace(", <", ",<")
+    for needed in project["dependencies"]:
+        name = re.split("[><=]", needed)[0]
+        assert f"| {name} | {needed.removeprefix(name)} |" in reasons
+    for needed in project["optional-dependencies"]["dev"]:
+        assert re.split(r"[\[><]", needed)[0] in reasons
 
 
 def test_the_type_checkers_see_every_part() -> None:
