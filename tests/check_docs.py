@@ -60,13 +60,17 @@ def crib() -> Iterator[Mapping[str, str]]:
         environment |= {"TOOLCRIB_HOME": home, "XDG_CONFIG_HOME": home, "NO_COLOR": "1", "COLUMNS": "120"}
         environment["PATH"] = f"{BIN}{os.pathsep}{environment['PATH']}"
         command = ["timeout", "--kill-after=30", "900", str(BIN / "toolcrib"), "up", "--port", "0", "--ui-port", "0"]
-        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as up:
+        log = Path(home) / "up.log"
+        with (
+            log.open("w") as talk,
+            subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=talk, text=True) as up,
+        ):
             assert up.stdout
             try:
                 ready = up.stdout.readline()
                 address = re.search(r"address=(\S+)", ready)
                 if not address:
-                    sys.exit(f"toolcrib up did not get ready: {ready or 'it said nothing'}")
+                    sys.exit(f"toolcrib up did not get ready: {ready}{log.read_text()}")
                 yield environment | {"TEMPORAL_ADDRESS": address[1]}
             finally:
                 up.terminate()
