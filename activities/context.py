@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from toolcrib.activities.guard import Guard
+from toolcrib.activities.progress import ProgressReporter
 from toolcrib.scheduling.device import DeviceSpec
 from toolcrib.scheduling.errors import TaskFailed
 from toolcrib.scheduling.lease import Lease
@@ -26,6 +27,7 @@ class LeaseContext:
     lease: Lease
     device: DeviceSpec
     guard: Guard
+    reporter: ProgressReporter
     folder: Path
     """Exists, is empty and belongs to this lease alone; it is deleted when the work is over."""
     artifacts: Path
@@ -36,6 +38,14 @@ class LeaseContext:
     """What the work's processes get: the host's own environment, `TOOLCRIB_*`, and what the driver adds."""
     partial_result: Any = None
     """What a runner wants kept if its work is ended by the time limit."""
+
+    def progress(self, value: float, message: str | None = None) -> None:
+        """Say how far the work is, from 0 to 1, as often as you like; a few times a second it is passed on.
+
+        Raises:
+            InvalidRequest: the value or the message is outside its limits.
+        """
+        self.reporter.report(value, message)
 
     @property
     def attempt(self) -> int:

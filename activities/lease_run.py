@@ -21,12 +21,13 @@ from toolcrib.activities.context import LeaseContext
 from toolcrib.activities.dispatcher import TaskDispatcher
 from toolcrib.activities.drivers import Driver
 from toolcrib.activities.guard import Guard
+from toolcrib.activities.progress import ProgressReporter
 from toolcrib.activities.renewal import LeaseLost, Renewal
 from toolcrib.scheduling.device import DeviceSpec
 from toolcrib.scheduling.errors import ClaimRefused, ErrorBody
 from toolcrib.scheduling.lease import Lease
-from toolcrib.scheduling.messages import LeaseOrder, Report, ReportOutcome
-from toolcrib.workflows.contract import RUN_LEASE
+from toolcrib.scheduling.messages import LeaseOrder, Progress, Report, ReportOutcome
+from toolcrib.workflows.contract import RUN_LEASE, TASK_PROGRESS
 
 SECRETS: Final = ("TEMPORAL_API_KEY", "TEMPORAL_TLS_CLIENT_KEY_DATA", "TEMPORAL_TLS_CLIENT_KEY_PATH")
 """What the worker needs to reach the server is not for the work."""
@@ -58,6 +59,7 @@ class LeaseRuns:
         self._guard = guard
         self._folder = folder
         self._artifacts = artifacts
+        self._tidying: set[asyncio.Task[None]] = set()
 
     @activity.defn(name=RUN_LEASE)
     async def run_lease(self, order: LeaseOrder) -> Report:
@@ -74,6 +76,8 @@ class LeaseRuns:
             if not _worker_stops():
                 raise
             report = _returned(lease, "its host is shutting down")
+        finally:
+            self._tidy(lease)
         await asyncio.shield(_deliver(handle, report))
         activity.raise_complete_async()
 
@@ -93,16 +97,15 @@ class LeaseRuns:
         try:
             await driver.prepare(device, context)
             report = await self._dispatcher.dispatch(assignment, context, order.timeout)
+            await context.reporter.flush()
         finally:
             await driver.clean(device, context)
-            await asyncio.to_thread(_remove, context)
         _log.info("lease served", lease=lease.id, device=lease.device_id, outcome=report.outcome.value)
         return report
 
     def _context(self, order: LeaseOrder, device: DeviceSpec) -> LeaseContext:
         lease = order.lease
-        folder = self._folder / "leases" / lease.id
-        artifacts = self._artifacts / lease.task_id / str(lease.attempt)
+        folder, artifacts = self._folders(lease)
         folder.mkdir(parents=True)
         artifacts.mkdir(parents=True, exist_ok=True)
         environment = {name: value for name, value in os.environ.items() if name not in SECRETS} | {
@@ -118,11 +121,25 @@ class LeaseRuns:
             lease=lease,
             device=device,
             guard=self._guard,
+            reporter=ProgressReporter(lease.id, lambda report: self._tell_progress(lease.task_id, report)),
             folder=folder,
             artifacts=artifacts,
             deadline=time.time() + order.timeout,
             environment=environment,
         )
+
+    async def _tell_progress(self, task_id: str, report: Progress) -> None:
+        task = self._client.get_workflow_handle(task_id)
+        await task.signal(TASK_PROGRESS, report, rpc_timeout=REPORT_TIMEOUT)
+
+    def _folders(self, lease: Lease) -> tuple[Path, Path]:
+        return self._folder / "leases" / lease.id, self._artifacts / lease.task_id / str(lease.attempt)
+
+    def _tidy(self, lease: Lease) -> None:
+        """Delete the lease's folder beside the next work, since it may be large."""
+        tidying = asyncio.create_task(asyncio.to_thread(_remove, *self._folders(lease)))
+        self._tidying.add(tidying)
+        tidying.add_done_callback(self._tidying.discard)
 
 
 async def _deliver(handle: AsyncActivityHandle, report: Report) -> None:
@@ -150,11 +167,11 @@ def _worker_stops() -> bool:
     return details is not None and details.worker_shutdown and not details.cancel_requested
 
 
-def _remove(context: LeaseContext) -> None:
-    """Delete the lease's folder, and that of its artifacts if there are none."""
-    shutil.rmtree(context.folder, ignore_errors=True)
+def _remove(folder: Path, artifacts: Path) -> None:
+    """Delete a lease's folder, and that of its artifacts if there are none."""
+    shutil.rmtree(folder, ignore_errors=True)
     try:
-        context.artifacts.rmdir()
-        context.artifacts.parent.rmdir()
+        artifacts.rmdir()
+        artifacts.parent.rmdir()
     except OSError:
         return

@@ -97,6 +97,15 @@ class Assignment:
     inputs: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How far the work of a lease is, from 0 to 1."""
+
+    lease_id: str
+    value: float
+    message: str | None = None
+
+
 class ReportOutcome(StrEnum):
     """How a host ended a lease."""
 

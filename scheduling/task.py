@@ -21,6 +21,7 @@ from toolcrib.scheduling.messages import (
     Admission,
     Assignment,
     Claim,
+    Progress,
     QueueEntry,
     Report,
     ReportOutcome,
@@ -70,6 +71,8 @@ class TaskRecord:
         self.finished_at: float | None = None
         self.attempts: list[Attempt] = []
         self.max_attempts = request.max_attempts or 1
+        self.progress: float | None = None
+        self.message: str | None = None
         self.result: Any = None
         self.error: ErrorBody | None = None
         self._newest_offer = 0
@@ -180,6 +183,14 @@ class TaskRecord:
             inputs=self.request.inputs,
         )
 
+    def progressed(self, report: Progress) -> None:
+        """Take note of how far the work is; a report from a lease that does not run, or is malformed, is ignored."""
+        attempt = self.attempt
+        if attempt is None or attempt.claimed_at is None or attempt.lease.id != report.lease_id:
+            return
+        if 0 <= report.value <= 1:
+            self.progress, self.message = report.value, report.message
+
     def report(self, report: Report, now: float) -> None:
         """End the open attempt as its host says; a result without a claim counts as an expired lease.
 
@@ -197,7 +208,7 @@ class TaskRecord:
             self.expire("the host reported a result without a claim", now)
         elif report.outcome is ReportOutcome.DONE:
             attempt.end(Outcome.DONE, now)
-            self.result = report.result
+            self.result, self.progress = report.result, 1.0
             self._end(Status.DONE, now)
         else:
             attempt.end(Outcome.FAILED, now, report.error.message if report.error else None)
@@ -223,7 +234,7 @@ class TaskRecord:
         """End the task as failed; one that has ended stays as it is."""
         if self.ended:
             return
-        self.error = error
+        self.error, self.message = error, error.message
         self._end(Status.FAILED, now)
 
     def give_up_waiting(self, now: float) -> bool:
@@ -259,6 +270,7 @@ class TaskRecord:
     def _again_or_fail(self, now: float) -> None:
         if self.counted_attempts < self.max_attempts:
             self.status, self.queued_since, self.started_at = Status.QUEUED, now, None
+            self.progress = self.message = None
             return
         last = self.attempts[-1]
         self.fail(

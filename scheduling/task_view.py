@@ -27,8 +27,8 @@ def task_view(record: TaskRecord) -> TaskView:
         host_id=lease.host_id if lease else request.host_id,
         attempt=len(record.attempts),
         attempts=[_attempt_view(attempt) for attempt in record.attempts],
-        progress=1.0 if record.status is Status.DONE else None,
-        message=record.error.message if record.error else None,
+        progress=record.progress,
+        message=record.message,
         group_id=request.group_id,
         group_name=request.group_name,
         created_at=moment(record.created_at),
@@ -44,6 +44,8 @@ def details(record: TaskRecord) -> str:
     lines = [f"{'status':<10}{record.status}", f"{'pool':<10}{record.request.pool}"]
     if record.status is Status.QUEUED:
         lines.append(f"{'needs':<10}{record.request.constraints}")
+    if record.progress is not None:
+        lines.append(f"{'progress':<10}{record.progress:.0%} {record.message or ''}")
     lines += [_attempt_line(attempt) for attempt in record.attempts[-20:]]
     if record.error is not None:
         lines.append(f"{'error':<10}{record.error.message}")

@@ -15,6 +15,7 @@ ASK_AFTER: Final = "ask_after"
 
 TASK_CLAIM: Final = "claim"
 TASK_GRANT: Final = "grant"
+TASK_PROGRESS: Final = "progress"
 TASK_VIEW: Final = "view"
 
 POOL_ADMIT: Final = "admit"

@@ -14,14 +14,14 @@ from temporalio.exceptions import TimeoutError as ActivityTimeout
 
 from toolcrib.scheduling.errors import ClaimRefused, InvalidRequest
 from toolcrib.scheduling.lease import Attempt, Lease
-from toolcrib.scheduling.messages import Admission, Assignment, Claim, LeaseOrder, Report, SettleKind, Settlement
+from toolcrib.scheduling.messages import Admission, Assignment, Claim, LeaseOrder, Progress, Report, SettleKind, Settlement
 from toolcrib.scheduling.names import SCHEDULED_TASK, host_queue
 from toolcrib.scheduling.request import TaskRequest, parse_request
 from toolcrib.scheduling.scheduler import RENEW_PLACE_AFTER
 from toolcrib.scheduling.task import Offer, Status, TaskRecord
 from toolcrib.scheduling.task_view import details, task_view
 from toolcrib.scheduling.views import TaskView
-from toolcrib.workflows.contract import RUN_LEASE, TASK_CLAIM, TASK_GRANT, TASK_VIEW
+from toolcrib.workflows.contract import RUN_LEASE, TASK_CLAIM, TASK_GRANT, TASK_PROGRESS, TASK_VIEW
 from toolcrib.workflows.failures import to_failure
 from toolcrib.workflows.pool_calls import ONCE, admit, settle
 
@@ -88,6 +88,12 @@ class ScheduledTask:
                 self._record.request.pool,
                 Settlement(kind=SettleKind.RETURN, task_id=self._record.task_id, lease=lease),
             )
+
+    @workflow.signal(name=TASK_PROGRESS)
+    def progress(self, report: Progress) -> None:
+        """Take note of how far the work is; a report from an older lease is ignored."""
+        self._record.progressed(report)
+        workflow.set_current_details(details(self._record))
 
     @workflow.update(name=TASK_CLAIM)
     def claim(self, claim: Claim) -> Assignment:

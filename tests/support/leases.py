@@ -7,8 +7,14 @@ from pathlib import Path
 
 from toolcrib.activities.context import LeaseContext
 from toolcrib.activities.guard import Guard
+from toolcrib.activities.progress import ProgressReporter
 from toolcrib.scheduling.device import DeviceSpec
 from toolcrib.scheduling.lease import Lease
+from toolcrib.scheduling.messages import Progress
+
+
+async def _told_nobody(report: Progress) -> None:
+    """Take a report of progress that nothing is done with."""
 
 
 def lease_context(guard: Guard, folder: Path) -> LeaseContext:
@@ -28,6 +34,7 @@ def lease_context(guard: Guard, folder: Path) -> LeaseContext:
         ),
         device=DeviceSpec(id="slot-1", driver="local", driver_type="local"),
         guard=guard,
+        reporter=ProgressReporter("task-1.1.7", _told_nobody),
         folder=folder / "work",
         artifacts=folder / "artifacts",
         deadline=1e12,

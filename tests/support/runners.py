@@ -50,3 +50,17 @@ class Controlled:
 
 controlled = Controlled()
 CONTROLLED = "support.runners:controlled"
+
+
+class Reporting:
+    """A goal runner that reports progress twenty times as fast as it can, and returns."""
+
+    async def run(self, goal: str, context: LeaseContext) -> str:
+        """Report from 0.05 to 1.0."""
+        for step in range(1, 21):
+            context.progress(step / 20, f"step {step} of {goal}")
+            await asyncio.sleep(0)
+        return goal
+
+
+REPORTING = "support.runners:Reporting"

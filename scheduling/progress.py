@@ -1,0 +1,24 @@
+"""Which reports of progress are well-formed."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from toolcrib.scheduling.errors import InvalidRequest
+from toolcrib.scheduling.messages import Progress
+
+MAX_MESSAGE_LENGTH: Final = 500
+
+
+def checked_progress(lease_id: str, value: float, message: str | None) -> Progress:
+    """Return a report of progress.
+
+    Raises:
+        InvalidRequest: the value is not from 0 to 1, or the message too long.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value <= 1:
+        raise InvalidRequest(f"progress: {value!r} is not a number from 0 to 1")
+    if message is not None and len(message) > MAX_MESSAGE_LENGTH:
+        raise InvalidRequest(f"message: {len(message)} characters, the limit is {MAX_MESSAGE_LENGTH}")
+    return Progress(lease_id=lease_id, value=float(value), message=message)

@@ -1,0 +1,102 @@
+"""Short ways to write down what the rules are about: devices, hosts, entries, leases and the messages about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from toolcrib.scheduling.config import PoolConfig
+from toolcrib.scheduling.constraints import Constraints
+from toolcrib.scheduling.device import DeviceSpec, DeviceState, PooledDevice
+from toolcrib.scheduling.errors import ErrorBody
+from toolcrib.scheduling.lease import Lease
+from toolcrib.scheduling.messages import Claim, HostSnapshot, QueueEntry, Report, ReportOutcome, SettleKind, Settlement
+from toolcrib.scheduling.pool import PoolState
+from toolcrib.scheduling.request import parse_request
+from toolcrib.scheduling.scheduler import TaskScheduler
+from toolcrib.scheduling.strategies import STRATEGIES, StrategyRegistry
+from toolcrib.scheduling.task import TaskRecord
+from toolcrib.scheduling.waiting import Waiting
+
+START = 1_000_000.0
+"""When things begin, in unix seconds."""
+
+
+def device(device_id: str, *tags: str, driver_type: str = "local") -> DeviceSpec:
+    """Return a device as its host describes it."""
+    return DeviceSpec(id=device_id, driver="local", driver_type=driver_type, tags=tags)
+
+
+def pooled(device_id: str, *tags: str, **fields: Any) -> PooledDevice:
+    """Return a device of host `h`, as its pool knows it; idle and in service unless `fields` say otherwise."""
+    given = {"host_id": "h", "driver_type": "local", "state": DeviceState.IDLE, "since": START, **fields}
+    return PooledDevice(device_id=device_id, tags=tags, **given)
+
+
+def snapshot(host_id: str, devices: Iterable[DeviceSpec], instance: str = "one") -> HostSnapshot:
+    """Return what a host says when its worker starts."""
+    return HostSnapshot(host_id=host_id, instance=instance, devices=tuple(devices))
+
+
+def pool(*devices: DeviceSpec, registry: StrategyRegistry = STRATEGIES, **config: Any) -> TaskScheduler:
+    """Return a pool without a cap, unless one is given, and with one host `h` that has `devices`."""
+    settings = PoolConfig(**{"max_concurrent": None, **config})
+    scheduler = TaskScheduler(PoolState(name="default", config=settings), registry)
+    if devices:
+        scheduler.register(snapshot("h", devices), START)
+    return scheduler
+
+
+def entry(task_id: str, *tags: str, **fields: Any) -> QueueEntry:
+    """Return how a task asks for a place; `fields` are those of `Constraints` and of `QueueEntry`."""
+    demand = {name: fields.pop(name) for name in ("driver_type", "device_id", "host_id") if name in fields}
+    return QueueEntry(task_id=task_id, constraints=Constraints(tags=tags, **demand), **fields)
+
+
+def waiting(task_id: str, sequence: int, **fields: Any) -> Waiting:
+    """Return a task in the queue that asks for nothing in particular and came first, unless `fields` say otherwise."""
+    given: dict[str, Any] = {
+        "constraints": Constraints(),
+        "priority": 3,
+        "submitted_at": START,
+        "attempts": 0,
+        "max_attempts": None,
+        "check_at": START,
+        "heard_at": START,
+        **fields,
+    }
+    return Waiting(task_id=task_id, sequence=sequence, **given)
+
+
+def holders(scheduler: TaskScheduler) -> dict[str, str]:
+    """Return which task holds which device, by task id."""
+    return {lease.task_id: lease.device_id for lease in scheduler.held}
+
+
+def settlement(kind: SettleKind, lease: Lease, again: QueueEntry | None = None) -> Settlement:
+    """Return what the task of `lease` says about it; `again` is how it queues again."""
+    return Settlement(kind=kind, task_id=lease.task_id, lease=lease, entry=again)
+
+
+def task(max_attempts: int = 3, **request: Any) -> TaskRecord:
+    """Return a new task called `t`."""
+    record = TaskRecord("t", parse_request({"goal": "echo", **request}), START)
+    record.max_attempts = max_attempts
+    return record
+
+
+def lease(attempt: int = 1, **fields: Any) -> Lease:
+    """Return a lease of task `t` on device `h/d`, with a fencing number that grows with the attempt."""
+    given = {"task_id": "t", "host_id": "h", "device_id": "d", "fencing": 100 + attempt, "assigned_at": START}
+    return Lease(**{"attempt": attempt, "claim_by": START + 30.0, "ttl": 15.0, **given, **fields})
+
+
+def claim(of: Lease, claim_id: str = "c1", host_id: str | None = None) -> Claim:
+    """Return the request of the lease's host, or of another, for its work."""
+    return Claim(lease_id=of.id, host_id=host_id or of.host_id, claim_id=claim_id)
+
+
+def report(of: Lease, outcome: ReportOutcome, result: Any = None) -> Report:
+    """Return how the host says a lease went."""
+    error = None if outcome is ReportOutcome.DONE else ErrorBody(code="task_failed", message=f"it was {outcome}")
+    return Report(lease_id=of.id, outcome=outcome, result=result, error=error)
