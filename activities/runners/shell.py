@@ -39,8 +39,9 @@ class ShellRunner:
             NotKilled: it was cancelled, and processes of it are still there.
         """
         with Output() as output:
-            work = await _start(goal, context, output)
+            work = None
             try:
+                work = await _start(goal, context, output)
                 code = await work.wait()
                 await output.drain(DRAIN)
             except asyncio.CancelledError:
@@ -74,8 +75,9 @@ async def _start(goal: str, context: LeaseContext, output: Output) -> Work:
         output.handed_over()
 
 
-async def _stop(work: Work, output: Output, grace: float) -> None:
-    await work.kill(grace)
+async def _stop(work: Work | None, output: Output, grace: float) -> None:
+    if work is not None:  # else the guard has ended what it was starting
+        await work.kill(grace)
     await output.drain(DRAIN)
 
 

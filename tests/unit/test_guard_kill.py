@@ -121,9 +121,9 @@ async def test_cancelled_spawn_leaves_nothing() -> None:
             spawning = asyncio.create_task(lab.start("sleep", "300"))
             for _ in range(turns):
                 await asyncio.sleep(0)
-            spawning.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await spawning
+            if not spawning.cancel():  # it was quicker
+                await spawning.result().kill(grace=0)
+            await asyncio.wait([spawning])
             assert lab.left() == []
 
 

@@ -16,7 +16,7 @@ import pytest
 from support.guarded import MARK, Lab, open_files, running_lab, until
 from support.leases import lease_context
 from toolcrib.activities.context import LeaseContext, RunFailed
-from toolcrib.activities.guard import SpawnFailed
+from toolcrib.activities.guard import SpawnFailed, Work
 from toolcrib.activities.runners.shell import ShellRunner
 
 
@@ -120,19 +120,33 @@ async def test_long_output_that_is_not_text(tmp_path: Path) -> None:
     assert set(result["output"]) == {"�"}
 
 
-async def _cancel_when_up(running: asyncio.Task[Any], context: LeaseContext) -> None:
+async def _up(goal: str, context: LeaseContext, monkeypatch: pytest.MonkeyPatch) -> asyncio.Task[Any]:
+    """Run a goal until it has made the file `up`, and its runner knows that it was started."""
+    spawn, spawned = context.guard.spawn, asyncio.Event()
+
+    async def watched(*args: Any, **options: Any) -> Work:
+        work = await spawn(*args, **options)
+        spawned.set()
+        return work
+
+    monkeypatch.setattr(context.guard, "spawn", watched)
+    running = asyncio.create_task(ShellRunner().run(goal, context))
+    await spawned.wait()
     await until((context.folder / "up").exists)
-    running.cancel()
+    return running
 
 
-async def test_cancel_ends_the_tree_and_keeps_the_output(tmp_path: Path) -> None:
+async def test_cancel_ends_the_tree_and_keeps_the_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cancelled, the runner gives up only when nothing of the work is left, and keeps what was printed until then."""
-    goal = (
-        """setsid sh -c 'trap "" TERM; touch up; sleep 300' & echo begun; trap 'echo ending; exit 0' TERM; wait; wait"""
-    )
+    goal = """
+    trap 'echo ending; exit 0' TERM
+    echo begun
+    setsid sh -c 'trap "" TERM; touch up; sleep 300' &
+    wait
+    """
     async with _lease(tmp_path) as (lab, context):
-        running = asyncio.create_task(ShellRunner().run(goal, context))
-        await _cancel_when_up(running, context)
+        running = await _up(goal, context, monkeypatch)
+        running.cancel()
         began = time.monotonic()
         with pytest.raises(asyncio.CancelledError):
             await running
@@ -141,16 +155,30 @@ async def test_cancel_ends_the_tree_and_keeps_the_output(tmp_path: Path) -> None
         assert context.partial_result == {"exit_code": None, "output": "begun\nending\n", "omitted_bytes": 0}
 
 
-async def test_second_cancel_leaves_nothing_either(tmp_path: Path) -> None:
+async def test_second_cancel_leaves_nothing_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However often it is cancelled, the runner does not give up before nothing of the work is left."""
     async with _lease(tmp_path) as (lab, context):
-        running = asyncio.create_task(ShellRunner().run("trap '' TERM; touch up; sleep 300; sleep 300", context))
-        await _cancel_when_up(running, context)
+        running = await _up("trap '' TERM; touch up; sleep 300; sleep 300", context, monkeypatch)
+        running.cancel()
         while not running.done():
             await asyncio.sleep(0.01)
             running.cancel()
         assert running.cancelled()
         assert lab.left() == []
+
+
+async def test_cancel_at_any_moment_of_the_start_leaves_nothing(tmp_path: Path) -> None:
+    """Cancelled while its work is being started, the runner leaves no process, and a result without an exit code."""
+    async with _lease(tmp_path) as (lab, context):
+        for turns in range(10):
+            running = asyncio.create_task(ShellRunner().run("sleep 300", context))
+            for _ in range(1 + turns):
+                await asyncio.sleep(0)
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            assert lab.left() == []
+            assert context.partial_result == {"exit_code": None, "output": "", "omitted_bytes": 0}
 
 
 async def test_stranger_holding_the_pipe_delays_nothing(tmp_path: Path) -> None:
