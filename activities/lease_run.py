@@ -77,6 +77,7 @@ class LeaseRuns:
                 raise
             report = _returned(lease, "its host is shutting down")
         finally:
+            self._guard.forget(lease.id)
             self._tidy(lease)
         await asyncio.shield(_deliver(handle, report))
         activity.raise_complete_async()
