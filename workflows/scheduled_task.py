@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from datetime import timedelta
 from typing import Any, Final
 
@@ -53,6 +54,7 @@ class ScheduledTask:
             self._fault, parsed = fault, TaskRequest.model_construct()
         self._record = TaskRecord(workflow.info().workflow_id, parsed, workflow.time())
         self._placed = False
+        self._unwanted: Lease | None = None
         self._activity: workflow.ActivityHandle[Report] | None = None
         answer = _parse_admission(admission)
         if answer is not None and answer.start_by >= workflow.time():
@@ -67,7 +69,7 @@ class ScheduledTask:
             await self._live()
         except asyncio.CancelledError:
             await self._cancel()
-        await workflow.wait_condition(workflow.all_handlers_finished)
+        await self._finish_handlers()
         self._publish()
         if self._record.status is Status.CANCELLED:
             raise asyncio.CancelledError
@@ -84,10 +86,7 @@ class ScheduledTask:
     async def grant(self, lease: Lease) -> None:
         """Take the lease that the pool gives, or return it."""
         if self._record.offer(lease, workflow.time()) is Offer.UNWANTED:
-            await settle(
-                self._record.request.pool,
-                Settlement(kind=SettleKind.RETURN, task_id=self._record.task_id, lease=lease),
-            )
+            await settle(self._record.request.pool, self._record.turning_down(lease))
 
     @workflow.signal(name=TASK_PROGRESS)
     def progress(self, report: Progress) -> None:
@@ -120,7 +119,10 @@ class ScheduledTask:
         if not self._placed:
             await self._ask_for_place()
         while not record.ended:
-            if record.attempt is None:
+            if self._unwanted is not None:
+                lease, self._unwanted = self._unwanted, None
+                await settle(record.request.pool, record.turning_down(lease))
+            elif record.attempt is None:
                 await self._wait_for_lease()
             else:
                 await self._hold(record.attempt)
@@ -179,7 +181,8 @@ class ScheduledTask:
 
     def _accept(self, admission: Admission) -> None:
         self._placed = True
-        self._record.admitted(admission, workflow.time())
+        if self._record.admitted(admission, workflow.time()) is Offer.UNWANTED:
+            self._unwanted = admission.lease
         workflow.set_current_details(details(self._record))
 
     def _start_activity(self, lease: Lease) -> workflow.ActivityHandle[Report]:
@@ -214,6 +217,12 @@ class ScheduledTask:
             self._record.expire(_described(error), now)
         else:
             self._record.report(activity.result(), now)
+
+    async def _finish_handlers(self) -> None:
+        """Let handlers end; a cancellation that comes now is too late."""
+        with contextlib.suppress(asyncio.CancelledError):
+            await workflow.wait_condition(workflow.all_handlers_finished)
+        await workflow.wait_condition(workflow.all_handlers_finished)
 
     async def _withdraw(self) -> None:
         await settle(self._record.request.pool, Settlement(kind=SettleKind.WITHDRAW, task_id=self._record.task_id))
