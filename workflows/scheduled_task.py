@@ -15,7 +15,16 @@ from temporalio.exceptions import TimeoutError as ActivityTimeout
 
 from toolcrib.scheduling.errors import ClaimRefused, InvalidRequest
 from toolcrib.scheduling.lease import Attempt, Lease
-from toolcrib.scheduling.messages import Admission, Assignment, Claim, LeaseOrder, Progress, Report, SettleKind, Settlement
+from toolcrib.scheduling.messages import (
+    Admission,
+    Assignment,
+    Claim,
+    LeaseOrder,
+    Progress,
+    Report,
+    SettleKind,
+    Settlement,
+)
 from toolcrib.scheduling.names import SCHEDULED_TASK, host_queue
 from toolcrib.scheduling.request import TaskRequest, parse_request
 from toolcrib.scheduling.scheduler import RENEW_PLACE_AFTER
