@@ -9,11 +9,14 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from toolcrib.worker.embedded import EmbeddedServer
+
+pytest_plugins = ["support.cli"]
 
 COMMAND = [sys.executable, "-c", "from toolcrib.client.cli import main; main()"]
 LIMIT = 60.0
@@ -31,6 +34,17 @@ def _toolcrib(
     return subprocess.run(
         [*COMMAND, *words], input=stdin, capture_output=True, text=True, env=environment, timeout=LIMIT, check=False
     )
+
+
+@contextmanager
+def _started(command: list[str], environment: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """A process whose output is read by the test, and which does not outlive it."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def _json(environment: Mapping[str, str], *words: str) -> dict[str, object]:
@@ -107,10 +121,11 @@ def test_a_task_that_ended_cannot_be_cancelled(crib: dict[str, str]) -> None:
     assert _json(crib, "status", task_id)["status"] == "done"
 
 
+@pytest.mark.usefixtures("ctrl_c_heard")
 def test_ctrl_c_while_waiting_leaves_the_task_alone(crib: dict[str, str]) -> None:
     """The wait ends with exit code 130 and says how to go on; the task goes on."""
     command = [*COMMAND, "submit", "true", "--tag", "nowhere", "--wait"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=crib) as waiting:
+    with _started(command, crib) as waiting:
         assert waiting.stdout
         assert waiting.stderr
         task_id = waiting.stdout.readline().strip()

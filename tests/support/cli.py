@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -48,8 +49,19 @@ def connections(monkeypatch: pytest.MonkeyPatch, crib: FakeCrib) -> Connections:
 
 
 @pytest.fixture
+def ctrl_c_heard() -> Iterator[None]:
+    """Let SIGINT do what it does in a terminal; who runs the tests in the background has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
 def cli(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], connections: Connections
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    connections: Connections,
+    ctrl_c_heard: None,
 ) -> Callable[..., Ran]:
     """Run `toolcrib` with these words, and this on standard input."""
 
