@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long check bench
+.PHONY: help setup demo test test-long histories check bench
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ test: $(READY) ## Run the tests, except the long ones
 
 test-long: $(READY) ## Run all tests, and let the property tests search longer
 	@$(BIN)/pytest -n 2 --dist loadgroup --hypothesis-profile=long
+
+histories: $(READY) ## Record the histories that tests/replay replays anew
+	@PYTHONPATH=tests $(BIN)/python -m replay.record
 
 check: $(READY) ## Check style, types, layers and documentation
 	@$(BIN)/ruff check

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from temporalio.client import Client
 
+from support.histories import histories_of, replay
 from support.lab import Lab
 from support.servers import connect, fresh_namespace
 from toolcrib.client import Toolcrib
@@ -68,10 +69,15 @@ async def client(server: EmbeddedServer, namespace: str) -> Client:
 
 
 @pytest.fixture
-async def lab(client: Client, tmp_path: Path) -> AsyncIterator[Lab]:
-    """A running scheduler in this test's namespace; hosts and pools are added by the test."""
+async def lab(client: Client, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Lab]:
+    """A running scheduler in this test's namespace; hosts and pools are added by the test.
+
+    What its workflows did has to replay, unless the test is marked with `no_replay`.
+    """
     async with scheduler_role(client):
         yield Lab(client, Toolcrib(client), tmp_path / "hosts")
+    if request.node.get_closest_marker("no_replay") is None:
+        await replay(await histories_of(client))
 
 
 @pytest.fixture
