@@ -7,6 +7,8 @@ import json
 from collections.abc import Awaitable
 from typing import Any, Final
 
+from pydantic_core import to_json
+
 from toolcrib.activities.context import LeaseContext, RunFailed
 from toolcrib.activities.guard import GuardLost, NotKilled
 from toolcrib.activities.runners import GoalRunner, WorkflowRunner
@@ -32,18 +34,22 @@ class TaskDispatcher:
             NotKilled: processes of the work are left.
         """
         try:
-            async with asyncio.timeout(limit):
+            async with asyncio.timeout(limit) as bound:
                 result = await self._run(assignment, context)
-            return _done(context.lease.id, result)
+            if not bound.expired():
+                return _done(context.lease.id, result)
         except (GuardLost, NotKilled):
             raise
-        except TimeoutError:
-            error = ErrorBody(code="time_limit", message=f"the work took longer than {limit:g} s", hint="--timeout")
-            return _failed(context, error, context.partial_result)
-        except ToolcribError as error:
-            return _failed(context, error.body, error.result if isinstance(error, RunFailed) else None)
+        except asyncio.CancelledError as error:
+            if _is_being_cancelled():
+                raise
+            return _failed(context, _described(error), None)
         except Exception as error:  # noqa: BLE001 - whatever a runner raises is its verdict
-            return _failed(context, ErrorBody(code="task_failed", message=f"{type(error).__name__}: {error}"), None)
+            if not bound.expired():
+                return _failed(context, _described(error), error.result if isinstance(error, RunFailed) else None)
+        # However the runner took being stopped, it was the limit that ended it.
+        over = ErrorBody(code="time_limit", message=f"the work took longer than {limit:g} s", hint="--timeout")
+        return _failed(context, over, context.partial_result)
 
     def _run(self, assignment: Assignment, context: LeaseContext) -> Awaitable[Any]:
         if assignment.goal is not None:
@@ -56,19 +62,46 @@ class TaskDispatcher:
 
 
 def _done(lease_id: str, result: Any) -> Report:
-    """Return the report, or one of failure if the result cannot be kept."""
+    _check(result)
+    return Report(lease_id=lease_id, outcome=ReportOutcome.DONE, result=result)
+
+
+def _failed(context: LeaseContext, error: ErrorBody, result: Any) -> Report:
+    message = error.message
     try:
-        size = len(json.dumps(result, allow_nan=False).encode())
-    except (TypeError, ValueError) as error:
+        _check(result)
+    except RunFailed as refusal:
+        result, message = None, f"{message} ({refusal.message})"
+    kept = ErrorBody(code=error.code, message=_plain(message), hint=error.hint and _plain(error.hint))
+    return Report(lease_id=context.lease.id, outcome=ReportOutcome.FAILED, result=result, error=kept)
+
+
+def _check(result: Any) -> None:
+    """Raise RunFailed if a result cannot be sent and kept; sending alone would turn a set into something else."""
+    try:
+        json.dumps(result, allow_nan=False)
+        size = len(to_json(result))
+    except (TypeError, ValueError, RecursionError) as error:
         raise RunFailed(f"the result is not JSON: {error}", hint="Return JSON data from the runner.") from None
     if size > MAX_RESULT_BYTES:
         raise RunFailed(
             f"the result is {size:,} bytes long, the limit is {MAX_RESULT_BYTES:,}",
             hint="Write it to the folder TOOLCRIB_ARTIFACTS instead.",
         )
-    return Report(lease_id=lease_id, outcome=ReportOutcome.DONE, result=result)
 
 
-def _failed(context: LeaseContext, error: ErrorBody, result: Any) -> Report:
-    short = ErrorBody(code=error.code, message=error.message[:MAX_MESSAGE_LENGTH], hint=error.hint)
-    return Report(lease_id=context.lease.id, outcome=ReportOutcome.FAILED, result=result, error=short)
+def _described(error: BaseException) -> ErrorBody:
+    if isinstance(error, ToolcribError):
+        return error.body
+    return ErrorBody(code="task_failed", message=f"{type(error).__name__}: {error}")
+
+
+def _plain(text: str) -> str:
+    """Return text that can be sent: not too long, and without halves of characters."""
+    return text[:MAX_MESSAGE_LENGTH].encode(errors="replace").decode()
+
+
+def _is_being_cancelled() -> bool:
+    """Return whether it is the lease that is cancelled, and not something inside the runner."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
