@@ -29,22 +29,29 @@ class Batcher(Generic[Item, Answer]):
         return await future
 
     async def _send_all(self) -> None:
-        while self._waiting:
-            batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
-            wanted = [(item, future) for item, future in batch if not future.done()]
-            if wanted:
-                await self._send_batch(wanted)
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
+                wanted = [(item, future) for item, future in batch if not future.done()]
+                if wanted:
+                    await self._send_batch(wanted)
+        finally:
+            # Some are left only if this was cancelled; nobody may wait for an answer that cannot come.
+            for _, future in self._waiting:
+                future.cancel()
 
     async def _send_batch(self, batch: list[tuple[Item, asyncio.Future[Answer]]]) -> None:
         try:
             answers = await self._send([item for item, _ in batch])
-        except BaseException as error:
+            answered = list(zip(batch, answers, strict=True))
+        except Exception as error:  # noqa: BLE001 - it is raised where the answers are waited for
             for _, future in batch:
                 if not future.done():
-                    future.set_exception(error if isinstance(error, Exception) else asyncio.CancelledError())
-            if not isinstance(error, Exception):
-                raise
-            return
-        for (_, future), answer in zip(batch, answers, strict=True):
-            if not future.done():
-                future.set_result(answer)
+                    future.set_exception(error)
+        else:
+            for (_, future), answer in answered:
+                if not future.done():
+                    future.set_result(answer)
+        finally:
+            for _, future in batch:
+                future.cancel()

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from temporalio.client import WorkflowUpdateRPCTimeoutOrCancelledError
 from temporalio.service import RPCError
-from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, stop_never, wait_random_exponential
+from tenacity import AsyncRetrying, retry_if_exception, stop_before_delay, stop_never, wait_random_exponential
 
 Result = TypeVar("Result")
 
@@ -21,14 +21,14 @@ async def retried(
 ) -> Result:
     """Return what `call` returns, making it again while what it raises `may_pass`.
 
-    `patience` bounds the whole, and `longest_pause` the time between two calls, in seconds. When it ends, the last
-    error is raised.
+    No call begins when `patience` is over, and `longest_pause` bounds the time between two calls, in seconds. When no
+    further call may be made, the last error is raised.
     """
 
     async def once() -> Result:
         return await call()
 
-    stop = stop_never if patience is None else stop_after_delay(patience)
+    stop = stop_never if patience is None else stop_before_delay(patience)
     wait = wait_random_exponential(multiplier=0.1, max=longest_pause)
     return await AsyncRetrying(stop=stop, wait=wait, retry=retry_if_exception(may_pass), reraise=True)(once)
 
