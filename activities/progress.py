@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 import structlog
-from temporalio.service import RPCError
+from temporalio.service import RPCError, RPCStatusCode
 
 from toolcrib.scheduling.messages import Progress
 from toolcrib.scheduling.progress import checked_progress
 
 THROTTLE: Final = 0.25
-"""Seconds between two events of one task."""
+"""Seconds between two events of one task, at least."""
+FRESHNESS: Final = 1 / 50
+"""Of the time that the work has run so far: how old the progress that is shown may be at most, beyond the throttle."""
 
 _log = structlog.get_logger(__name__)
 
 
+def pause_after(elapsed: float) -> float:
+    """Return how long to wait between two events when the work has run for `elapsed` seconds.
+
+    It grows, since a workflow's history is limited: in a day there are some 500 events, and few more in a week.
+    """
+    return max(THROTTLE, elapsed * FRESHNESS)
+
+
 class ProgressReporter:
-    """Sends the progress of one lease: the first report at once, later ones at most every `THROTTLE` seconds."""
+    """Sends the progress of one lease: the first report at once, later ones with pauses between them."""
 
     def __init__(self, lease_id: str, send: Callable[[Progress], Awaitable[None]]) -> None:
         self._lease_id = lease_id
@@ -28,6 +39,7 @@ class ProgressReporter:
         self._last: Progress | None = None
         self._sender: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
+        self._begin = time.monotonic()
 
     def report(self, value: float, message: str | None = None) -> None:
         """Take note of progress, from 0 to 1; one that is followed by another soon may never be sent.
@@ -47,13 +59,22 @@ class ProgressReporter:
 
     async def _send_all(self) -> None:
         while self._next is not None and self._next != self._last:
-            self._last, self._next = self._next, None
+            report, self._next = self._next, None
+            if await self._is_settled(report):
+                self._last = report
+            elif self._next is None and not self._hurry.is_set():
+                self._next = report
             try:
-                await self._send(self._last)
-            except RPCError as error:
-                _log.warning("progress not delivered", lease=self._lease_id, reason=error.message)
-            try:
-                async with asyncio.timeout(THROTTLE):
+                async with asyncio.timeout(pause_after(time.monotonic() - self._begin)):
                     await self._hurry.wait()
             except TimeoutError:
                 continue
+
+    async def _is_settled(self, report: Progress) -> bool:
+        """Send a report; return False if it is worth trying again."""
+        try:
+            await self._send(report)
+        except RPCError as error:
+            _log.warning("progress not delivered", lease=self._lease_id, reason=error.message)
+            return error.status is RPCStatusCode.NOT_FOUND
+        return True

@@ -15,10 +15,20 @@ def checked_progress(lease_id: str, value: float, message: str | None) -> Progre
     """Return a report of progress.
 
     Raises:
-        InvalidRequest: the value is not from 0 to 1, or the message too long.
+        InvalidRequest: the value is not from 0 to 1, or the message too long or no text that can be sent.
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value <= 1:
         raise InvalidRequest(f"progress: {value!r} is not a number from 0 to 1")
     if message is not None and len(message) > MAX_MESSAGE_LENGTH:
         raise InvalidRequest(f"message: {len(message)} characters, the limit is {MAX_MESSAGE_LENGTH}")
+    if message is not None and not _is_encodable(message):
+        raise InvalidRequest(f"message: {message!r} has half a character in it")
     return Progress(lease_id=lease_id, value=float(value), message=message)
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
