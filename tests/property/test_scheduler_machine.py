@@ -1,0 +1,247 @@
+"""Whatever happens to a pool, in whatever order: it decides as its plain model does, and its promises hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from support.pool_model import PoolModel
+from support.rules import START, device, entry, settlement, snapshot
+from toolcrib.scheduling.config import PoolConfig
+from toolcrib.scheduling.device import DeviceSpec, DeviceState
+from toolcrib.scheduling.lease import Lease
+from toolcrib.scheduling.messages import AskedAfter, HostSilent, HostSnapshot, QueueEntry, SettleKind, Settlement
+from toolcrib.scheduling.pool import PoolState, dump_state, load_state
+from toolcrib.scheduling.pool_view import pool_details, pool_view, reasons_for
+from toolcrib.scheduling.scheduler import CHECK_AFTER, RENEW_PLACE_AFTER, TaskScheduler
+
+TASKS = st.sampled_from([f"t{n}" for n in range(12)])
+HOSTS = st.sampled_from(["h1", "h2"])
+DEVICES = st.sampled_from(["d1", "d2", "d3"])
+TYPES = st.sampled_from(["phone", "slot"])
+TAGS = st.lists(st.sampled_from(["a", "b"]), unique=True, max_size=2).map(lambda tags: tuple(sorted(tags)))
+FEW = st.integers(0, 5)
+
+
+def mostly_none(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Return values of which most are None."""
+    return st.integers(0, 4).flatmap(lambda n: values if n == 4 else st.none())
+
+
+ENTRIES = st.builds(
+    lambda task_id, tags, **fields: entry(task_id, *tags, **fields),
+    TASKS,
+    TAGS,
+    driver_type=mostly_none(TYPES),
+    device_id=mostly_none(DEVICES),
+    host_id=mostly_none(HOSTS),
+    priority=st.integers(1, 5),
+    submitted_at=mostly_none(st.sampled_from([START - 5, START, START + 1])),
+    known=st.sampled_from([False, False, True]),
+)
+PLAIN_ENTRIES = st.builds(entry, TASKS)
+SPECS = st.builds(DeviceSpec, id=DEVICES, driver=st.just("local"), driver_type=TYPES, tags=TAGS)
+SNAPSHOTS = st.builds(
+    snapshot, HOSTS, st.lists(SPECS, max_size=3, unique_by=lambda spec: spec.id), st.sampled_from(["one", "two"])
+)
+CONFIGS = st.fixed_dictionaries(
+    {
+        "max_concurrent": st.none() | st.integers(1, 4),
+        "max_queue_depth": st.integers(1, 6),
+        "strategy": st.sampled_from(["fifo_match", "priority_fifo"]),
+    }
+)
+
+
+class PoolMachine(RuleBasedStateMachine):
+    """One pool beside its model. Messages may be late, repeated or about a lease that is over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = START
+        self.scheduler = TaskScheduler(
+            PoolState(name="default", config=PoolConfig(max_concurrent=2, max_queue_depth=4))
+        )
+        self.model = PoolModel(cap=2, depth=4)
+        self.leases: list[Lease] = []
+        self.asked_at = self.now
+
+    @initialize(more=SNAPSHOTS)
+    def begin_with_hosts(self, more: HostSnapshot) -> None:
+        self.register(snapshot("h2", [device("d1"), device("d2", "a")]))
+        self.register(more)
+
+    # ---- commands
+
+    @rule(entries=st.lists(PLAIN_ENTRIES | ENTRIES, min_size=1, max_size=4))
+    def admit(self, entries: list[QueueEntry]) -> None:
+        answers = self.scheduler.admit(entries, self.now)
+        taken = self.model.admit(entries, self.now)
+        assert [answer.task_id for answer in answers] == [each.task_id for each in entries]
+        assert [answer.refused is None for answer in answers] == taken
+        self._decided()
+        for answer in answers:
+            held = next((lease for lease in self.scheduler.held if lease.task_id == answer.task_id), None)
+            assert answer.lease == (held if answer.refused is None else None)
+            if answer.refused is None:
+                assert answer.submitted_at == self.model.tasks[answer.task_id].submitted_at
+
+    @precondition(lambda self: self.leases)
+    @rule(picks=st.lists(st.tuples(FEW, st.sampled_from(SettleKind), TAGS), min_size=1, max_size=3))
+    def settle(self, picks: list[tuple[int, SettleKind, tuple[str, ...]]]) -> None:
+        self._settle([self._about(self.leases[-1 - n % len(self.leases)], kind, tags) for n, kind, tags in picks])
+
+    @precondition(lambda self: self.scheduler.held)
+    @rule(n=FEW, kind=st.sampled_from(SettleKind), twice=st.booleans())
+    def give_back(self, n: int, kind: SettleKind, twice: bool) -> None:
+        lease = self.scheduler.held[n % len(self.scheduler.held)]
+        place = self.model.tasks[lease.task_id].submitted_at
+        self._settle([self._about(lease, kind, ())] * (1 + twice))
+        if kind is SettleKind.REQUEUE:
+            assert self.model.tasks[lease.task_id].submitted_at == place
+
+    @precondition(lambda self: self.model.tasks)
+    @rule(n=FEW, kind=st.sampled_from(SettleKind))
+    def settle_without_a_lease(self, n: int, kind: SettleKind) -> None:
+        task_id = list(self.model.tasks)[n % len(self.model.tasks)]
+        self._settle([Settlement(kind=kind, task_id=task_id)])
+
+    @rule(host=SNAPSHOTS)
+    def register(self, host: HostSnapshot) -> None:
+        assert self.scheduler.register(host, self.now).incarnation == self.model.register(host)
+        self._decided()
+
+    @rule(host_id=HOSTS, late=st.integers(0, 3).map(lambda n: n == 0))
+    def silence(self, host_id: str, late: bool) -> None:
+        host = self.model.hosts.get(host_id)
+        message = HostSilent(host_id=host_id, incarnation=host.incarnation - late if host else 1, reason="gone")
+        self.scheduler.silence(message, self.now)
+        self.model.silence(message)
+        self._decided()
+
+    @rule(changes=CONFIGS)
+    def configure(self, changes: dict[str, object]) -> None:
+        config = self.scheduler.config.changed(changes)
+        self.scheduler.configure(config, self.now)
+        self.model.cap, self.model.depth = config.max_concurrent, config.max_queue_depth
+        self.model.strategy = config.strategy
+        self.model.decide()
+        self._decided()
+
+    @rule()
+    def assign(self) -> None:
+        assert not self.scheduler.assign(self.now)
+
+    @precondition(lambda self: self.leases)
+    @rule(n=FEW)
+    def deliver(self, n: int) -> None:
+        told, before = self.leases[-1 - n % len(self.leases)], self.scheduler.undelivered
+        self.scheduler.delivered([told])
+        assert self.scheduler.undelivered == [lease for lease in before if lease != told]
+
+    @rule()
+    def put_the_question(self) -> None:
+        self.asked_at = self.now
+
+    @rule(alive=st.lists(TASKS, max_size=3), gone=st.lists(TASKS, max_size=3, unique=True))
+    def hear_of_tasks(self, alive: list[str], gone: list[str]) -> None:
+        tasks = self.model.tasks
+        silent = [task_id for task_id in gone if task_id in tasks and tasks[task_id].heard_at < self.asked_at]
+        found = AskedAfter(alive=tuple(alive), gone=tuple(gone))
+        assert self.scheduler.asked_after(found, self.asked_at, self.now) == silent
+        self.model.settle([Settlement(kind=SettleKind.WITHDRAW, task_id=task_id) for task_id in silent], self.now)
+        self._decided()
+
+    @rule(seconds=st.sampled_from([0.0, 0.0001, 1.0, 40.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.now += seconds
+
+    @rule()
+    def go_on_in_a_new_run(self) -> None:
+        state = self.scheduler.state
+        again = load_state(dump_state(state))
+        assert again == state
+        self.scheduler = TaskScheduler(again)
+
+    # ---- what always holds
+
+    @invariant()
+    def it_decides_as_the_model(self) -> None:
+        """The same tasks wait in the same order, and the same ones hold the same devices; nothing is lost."""
+        assert {lease.task_id: lease.device_key for lease in self.scheduler.held} == self.model.held
+        assert [task.task_id for task in self.scheduler.queue.in_order()] == self.model.queued
+        assert [device.key for device in self.scheduler.devices] == list(self.model.devices)
+
+    @invariant()
+    def a_device_has_one_holder_or_none(self) -> None:
+        """Leased are the devices that have a holder, and only those; idle are those of hosts that are online."""
+        keys = [lease.device_key for lease in self.scheduler.held]
+        states = {device.key: device.state for device in self.scheduler.devices}
+        assert sorted(keys) == sorted(key for key, state in states.items() if state is DeviceState.LEASED)
+        assert self.model.idle == [key for key, state in states.items() if state is DeviceState.IDLE]
+
+    @invariant()
+    def no_device_idles_while_a_task_could_have_it(self) -> None:
+        """Below the cap, no task that waits fits a device that is idle."""
+        if self.scheduler.below_cap:
+            fitting = [(t, key) for t in self.model.queued for key in self.model.idle if self.model.fits(t, key)]
+            assert not fitting
+        assert not [r for r in reasons_for(self.scheduler, self.model.queued).values() if r.code == "in_line"]
+
+    @invariant()
+    def its_books_are_right(self) -> None:
+        """The weight of the queue is that of its entries and demands; what is to be delivered is held."""
+        demands = dict.fromkeys(task.constraints for task in self.scheduler.queue)
+        texts = [text for d in demands for text in (d.driver_type, d.device_id, d.host_id, *d.tags) if text]
+        weight = sum(20 + len(task_id) for task_id in self.model.queued) + sum(len(text) for text in texts)
+        assert self.scheduler.queue.weight == weight
+        assert not self.scheduler.queue.unranked
+        assert self.scheduler.problem is None
+        assert set(self.scheduler.undelivered) <= set(self.scheduler.held)
+
+    @invariant()
+    def it_asks_after_every_task_in_time(self) -> None:
+        """A task that falls silent is asked after, however it got where it is."""
+        due = self.scheduler.next_check()
+        assert (due is not None) == self.scheduler.busy == bool(self.model.tasks)
+        assert due is None or due <= self.now + RENEW_PLACE_AFTER + CHECK_AFTER
+        assert set(self.model.held) <= set(self.scheduler.overdue(self.now + CHECK_AFTER))
+        everyone = self.scheduler.overdue(self.now + RENEW_PLACE_AFTER + CHECK_AFTER)
+        assert sorted(everyone) == sorted(self.model.tasks)
+
+    @invariant()
+    def it_can_be_shown(self) -> None:
+        """What is shown agrees with what is."""
+        view = pool_view(self.scheduler)
+        assert {device.task_id: device.key for device in view.devices if device.task_id} == self.model.held
+        assert [place.id for place in view.queue] == self.model.queued
+        assert pool_details(self.scheduler).startswith("**Pool default**\n")
+
+    # ---- how it is done
+
+    def _about(self, lease: Lease, kind: SettleKind, tags: tuple[str, ...]) -> Settlement:
+        again = entry(lease.task_id, *tags, submitted_at=lease.assigned_at, attempts=lease.attempt, known=True)
+        return settlement(kind, lease, again if kind is SettleKind.REQUEUE else None)
+
+    def _settle(self, messages: list[Settlement]) -> None:
+        self.scheduler.settle(messages, self.now)
+        self.model.settle(messages, self.now)
+        self._decided()
+
+    def _decided(self) -> None:
+        """Check the leases that are new: the cap was kept, and their numbers are right."""
+        fresh = sorted((each for each in self.scheduler.held if each not in self.leases), key=lambda each: each.fencing)
+        cap = self.scheduler.config.max_concurrent
+        assert not fresh or cap is None or len(self.scheduler.held) <= cap
+        for lease in fresh:
+            assert lease.fencing > max((before.fencing for before in self.leases), default=0)
+            assert lease.fencing >= int(self.now * 1000)
+            assert lease.claim_by == self.now + self.scheduler.config.claim_timeout
+            self.leases.append(lease)
+        for lease in self.scheduler.held:
+            self.model.tasks[lease.task_id].lease_id = lease.id
+
+
+TestPool = PoolMachine.TestCase
