@@ -22,6 +22,8 @@ class Held:
 
     lease: Lease
     task: Waiting
+    told: bool = False
+    """Whether the task knows of its lease."""
 
 
 @dataclass(kw_only=True)
@@ -50,12 +52,10 @@ class PoolState:
     queue: list[Waiting] = field(default_factory=list)
     """In the order of service; while the pool runs, the scheduler's index of it is what counts."""
     held: dict[str, Held] = field(default_factory=dict)
-    """By task id."""
+    """By task id, in the order of their leases."""
     devices: dict[str, PooledDevice] = field(default_factory=dict)
     """By key, in registration order."""
     hosts: dict[str, PooledHost] = field(default_factory=dict)
-    undelivered: dict[str, Lease] = field(default_factory=dict)
-    """Leases whose tasks were not told yet, by task id."""
     last_fencing: int = 0
     next_sequence: int = 0
     problem: str | None = None

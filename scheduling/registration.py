@@ -14,8 +14,9 @@ from toolcrib.scheduling.pool import PooledHost, PoolState
 from toolcrib.scheduling.quoting import shown
 
 MAX_DEVICES_WEIGHT: Final = 200_000
-"""Bytes that the descriptions of a pool's devices may take, so that its state fits into one payload."""
-_DEVICE_WEIGHT: Final = 40
+"""Bytes that a pool's devices and their leases may take, so that its state fits into one payload."""
+_DEVICE_WEIGHT: Final = 120
+"""A device's own, and that of the lease that may be out on it."""
 _HOST_WEIGHT: Final = 80
 
 
@@ -120,8 +121,8 @@ def _check_room(state: PoolState, snapshot: HostSnapshot) -> None:
     weight += sum(_HOST_WEIGHT + len(host_id) for host_id in dict.fromkeys((*state.hosts, snapshot.host_id)))
     if weight > MAX_DEVICES_WEIGHT:
         raise InvalidRequest(
-            f"devices of host {snapshot.host_id!r}: pool {state.name!r} would hold {weight:,} bytes of device "
-            f"descriptions, the limit is {MAX_DEVICES_WEIGHT:,}",
+            f"devices of host {snapshot.host_id!r}: pool {state.name!r} would hold {weight:,} bytes of devices "
+            f"and leases, the limit is {MAX_DEVICES_WEIGHT:,}",
             hint="Give the host a pool of its own, or its devices fewer tags and properties.",
         )
 

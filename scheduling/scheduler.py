@@ -142,13 +142,13 @@ class TaskScheduler:
     @property
     def undelivered(self) -> list[Lease]:
         """Leases whose tasks have to be told."""
-        return list(self._state.undelivered.values())
+        return [held.lease for held in self._state.held.values() if not held.told]
 
     def delivered(self, leases: Iterable[Lease]) -> None:
         """Note that these tasks know of their leases."""
         for lease in leases:
-            if self._state.undelivered.get(lease.task_id) == lease:
-                del self._state.undelivered[lease.task_id]
+            if (held := self._state.held.get(lease.task_id)) is not None and held.lease == lease:
+                held.told = True
 
     @property
     def busy(self) -> bool:
@@ -225,7 +225,6 @@ class TaskScheduler:
             ttl=self.config.lease_ttl,
         )
         state.held[task.task_id] = Held(lease=lease, task=task)
-        state.undelivered[task.task_id] = lease
         device.turn(DeviceState.LEASED, now)
         return lease
 
@@ -238,7 +237,8 @@ class TaskScheduler:
         else:
             self._enqueue(entry, now)
             self.assign(now)
-            self._state.undelivered.pop(entry.task_id, None)
+            if (held := self._state.held.get(entry.task_id)) is not None:
+                held.told = True
         return None
 
     def _take_back(self, message: Settlement, now: float) -> Waiting | None:
@@ -248,7 +248,6 @@ class TaskScheduler:
         if held is None or not (whatever_is_out or (message.lease and message.lease.id == held.lease.id)):
             return None
         del self._state.held[message.task_id]
-        self._state.undelivered.pop(message.task_id, None)
         device_freed(self._state, held.lease.device_key, now)
         return held.task
 
