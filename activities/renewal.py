@@ -48,7 +48,6 @@ class Renewal:
             LeaseLost: the lease is over, or the deadline has passed.
         """
         sent = boottime()
-        activity.heartbeat()
         try:
             await self._handle.heartbeat(rpc_timeout=timedelta(seconds=self._ttl / RENEWALS_PER_TTL))
         except AsyncActivityCancelledError:
@@ -84,6 +83,7 @@ class Renewal:
     async def _for_ever(self) -> None:
         while True:
             await asyncio.sleep(self._ttl / RENEWALS_PER_TTL)
+            activity.heartbeat()
             await self.renew()
 
 

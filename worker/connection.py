@@ -11,7 +11,6 @@ from typing import Final
 
 import structlog
 from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.service import RPCError
 
 from toolcrib.scheduling.errors import NotSetUp
@@ -19,6 +18,7 @@ from toolcrib.worker.connection_faults import NotUpYet, no_connection
 from toolcrib.worker.rpc_faults import explain_rpc
 from toolcrib.worker.server_setup import check_setup
 from toolcrib.worker.target import Target, find_target
+from toolcrib.workflows.conversion import DATA_CONVERTER
 
 CONNECT_TIMEOUT: Final = 10.0
 FIRST_PAUSE: Final = 0.5
@@ -106,7 +106,7 @@ async def _open(target: Target) -> Client:
             api_key=config.get("api_key"),
             tls=config.get("tls"),
             rpc_metadata=config.get("rpc_metadata", {}),
-            data_converter=pydantic_data_converter,
+            data_converter=DATA_CONVERTER,
         )
     except (RuntimeError, ValueError) as error:
         raise no_connection(target, error) from None

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
 
 import structlog
 from temporalio.client import Client
-from temporalio.worker import Worker, WorkflowRunner
-from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkflowRunner
 
 from toolcrib.activities.pool_calls import PoolCalls
 from toolcrib.activities.pool_link import PoolLinks
@@ -21,9 +19,6 @@ from toolcrib.scheduling.strategies import STRATEGIES
 from toolcrib.workflows.device_pool import DevicePool
 from toolcrib.workflows.host import Host
 from toolcrib.workflows.scheduled_task import ScheduledTask
-
-PASSED_THROUGH: Final = ("toolcrib", "pydantic", "pydantic_core", "sortedcontainers")
-"""What the sandbox would import anew for every workflow run is passed through instead."""
 
 _log = structlog.get_logger(__name__)
 
@@ -60,8 +55,8 @@ async def scheduler_role(client: Client) -> AsyncIterator[None]:
 
 
 def workflow_runner() -> WorkflowRunner:
-    """Return the sandbox in which workflows run."""
-    return SandboxedWorkflowRunner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH))
+    """Return what runs workflows: not the SDK's sandbox, see docs/decisions/0008-no-sandbox.md."""
+    return UnsandboxedWorkflowRunner()
 
 
 async def _check_strategies(client: Client) -> None:

@@ -16,7 +16,7 @@ from replay.task_scenarios import TASK_SCENARIOS
 from temporalio.workflow import NondeterminismError
 
 from support.decisions import DecidedOtherwise
-from support.histories import FOLDER, loaded, replay
+from support.histories import FOLDER, STRICT, loaded, recorded, replay
 
 FILES = sorted(FOLDER.glob("*.json"))
 LARGEST = 60 * 1024
@@ -28,6 +28,11 @@ FROM_A_MACHINE = rb'\d+@\w|/(home|root|tmp|usr|var|work|Users)/|site-packages|"s
 async def test_a_recorded_history_replays(file: Path) -> None:
     """Today's workflows do what was done when the history was recorded."""
     await replay([loaded(file.read_text())])
+
+
+async def test_the_sandbox_finds_nothing_forbidden() -> None:
+    """All histories replay in the SDK's sandbox with our own modules inside: no clock, no chance, no I/O."""
+    await replay(recorded(), STRICT)
 
 
 @pytest.mark.parametrize("seed", ["1", "2"])

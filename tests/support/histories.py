@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from temporalio.client import Client, WorkflowHistory
-from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.worker import Replayer, WorkflowReplayResult
+from temporalio.worker import Replayer, WorkflowReplayResult, WorkflowRunner
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from support.decisions import Decisions
 from toolcrib.worker.scheduler_role import workflow_runner
+from toolcrib.workflows.conversion import DATA_CONVERTER
 from toolcrib.workflows.device_pool import DevicePool
 from toolcrib.workflows.host import Host
 from toolcrib.workflows.scheduled_task import ScheduledTask
@@ -25,8 +26,14 @@ _OF_THE_RECORDER: Final = {"identity": "recorder", "stackTrace": ""}
 """What would tell of the machine that recorded a history; no replay looks at it."""
 
 
-async def replay(histories: Iterable[WorkflowHistory]) -> None:
-    """Have today's workflows repeat `histories`, in the sandbox and with the data converter of the workers.
+STRICT: Final = SandboxedWorkflowRunner(
+    restrictions=SandboxRestrictions.default.with_passthrough_modules("pydantic", "pydantic_core", "sortedcontainers")
+)
+"""The SDK's sandbox round all of our workflow code: it forbids clocks, chance and I/O."""
+
+
+async def replay(histories: Iterable[WorkflowHistory], runner: WorkflowRunner | None = None) -> None:
+    """Have today's workflows repeat `histories`, as the workers would, or in another `runner`.
 
     Raises:
         RuntimeError: they do something else; the notes of the error name the workflow.
@@ -35,8 +42,8 @@ async def replay(histories: Iterable[WorkflowHistory]) -> None:
     decisions = Decisions()
     replayer = Replayer(
         workflows=[DevicePool, ScheduledTask, Host],
-        workflow_runner=workflow_runner(),
-        data_converter=pydantic_data_converter,
+        workflow_runner=runner or workflow_runner(),
+        data_converter=DATA_CONVERTER,
         interceptors=[decisions],
     )
     async with replayer.workflow_replay_iterator(_one_by_one(histories)) as results:

@@ -11,10 +11,10 @@ from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
 from temporalio.api.workflowservice.v1 import RegisterNamespaceRequest
 from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.service import RPCError
 
 from toolcrib.scheduling.names import SEARCH_ATTRIBUTES
+from toolcrib.workflows.conversion import DATA_CONVERTER
 
 READY_WITHIN = 20.0
 """Seconds in which a namespace must be usable; it takes about 0.02 s."""
@@ -22,7 +22,7 @@ READY_WITHIN = 20.0
 
 async def connect(address: str, namespace: str = "default") -> Client:
     """Return a client of one namespace that converts data as toolcrib does."""
-    return await Client.connect(address, namespace=namespace, data_converter=pydantic_data_converter)
+    return await Client.connect(address, namespace=namespace, data_converter=DATA_CONVERTER)
 
 
 async def fresh_namespace(address: str) -> str:
