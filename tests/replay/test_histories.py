@@ -8,11 +8,13 @@ import os
 import re
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from replay.pool_scenarios import POOL_SCENARIOS
 from replay.task_scenarios import TASK_SCENARIOS
+from temporalio.worker import WorkflowRunner
 from temporalio.workflow import NondeterminismError
 
 from support.decisions import DecidedOtherwise
@@ -20,14 +22,20 @@ from support.histories import FOLDER, STRICT, loaded, recorded, replay
 
 FILES = sorted(FOLDER.glob("*.json"))
 LARGEST = 60 * 1024
-REPLAY_ALL = "import asyncio; from support.histories import recorded, replay; asyncio.run(replay(recorded()))"
+REPLAY_ALL = """
+import asyncio
+from support.histories import recorded, replay, watched
+
+asyncio.run(replay(recorded(), watched()))
+"""
 FROM_A_MACHINE = rb'\d+@\w|/(home|root|tmp|usr|var|work|Users)/|site-packages|"stackTrace":"[^"]'
 
 
+@pytest.mark.parametrize("runner", [workflow_runner, watched], ids=["as a worker does", "watched"])
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-async def test_a_recorded_history_replays(file: Path) -> None:
+async def test_a_recorded_history_replays(file: Path, runner: Callable[[], WorkflowRunner]) -> None:
     """Today's workflows do what was done when the history was recorded."""
-    await replay([loaded(file.read_text())])
+    await replay([loaded(file.read_text())], runner())
 
 
 async def test_the_sandbox_finds_nothing_forbidden() -> None:
