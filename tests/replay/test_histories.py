@@ -8,13 +8,11 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from replay.pool_scenarios import POOL_SCENARIOS
 from replay.task_scenarios import TASK_SCENARIOS
-from temporalio.worker import WorkflowRunner
 from temporalio.workflow import NondeterminismError
 
 from support.decisions import DecidedOtherwise
@@ -24,18 +22,17 @@ FILES = sorted(FOLDER.glob("*.json"))
 LARGEST = 60 * 1024
 REPLAY_ALL = """
 import asyncio
-from support.histories import recorded, replay, watched
+from support.histories import STRICT, recorded, replay
 
-asyncio.run(replay(recorded(), watched()))
+asyncio.run(replay(recorded(), STRICT))
 """
 FROM_A_MACHINE = rb'\d+@\w|/(home|root|tmp|usr|var|work|Users)/|site-packages|"stackTrace":"[^"]'
 
 
-@pytest.mark.parametrize("runner", [workflow_runner, watched], ids=["as a worker does", "watched"])
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-async def test_a_recorded_history_replays(file: Path, runner: Callable[[], WorkflowRunner]) -> None:
+async def test_a_recorded_history_replays(file: Path) -> None:
     """Today's workflows do what was done when the history was recorded."""
-    await replay([loaded(file.read_text())], runner())
+    await replay([loaded(file.read_text())])
 
 
 async def test_the_sandbox_finds_nothing_forbidden() -> None:
