@@ -25,11 +25,8 @@ def matches(
     """
     free = {device.key: device for device in idle}
     passed_over: dict[Constraints, int] = {}
-    heads = [
-        (queue.place(demand, 0), demand)
-        for demand in queue.demands()
-        if any(demand.matches(device) for device in free.values())
-    ]
+    offers = _Offers(idle)
+    heads = [(queue.place(demand, 0), demand) for demand in queue.demands() if offers.may_meet(demand)]
     heapq.heapify(heads)
     while heads and free and may_go_on():
         _, demand = heapq.heappop(heads)
@@ -45,6 +42,25 @@ def matches(
             yield task, free.pop(chosen.key)
         if passed < queue.size(demand):
             heapq.heappush(heads, (queue.place(demand, passed), demand))
+
+
+class _Offers:
+    """What idle devices offer, all taken together: who asks for more need not be compared with each of them."""
+
+    def __init__(self, devices: Sequence[PooledDevice]) -> None:
+        self._devices = frozenset(device.device_id for device in devices)
+        self._hosts = frozenset(device.host_id for device in devices)
+        self._types = frozenset(device.driver_type for device in devices)
+        self._tags = frozenset(tag for device in devices for tag in device.tags)
+
+    def may_meet(self, demand: Constraints) -> bool:
+        """Return False if no device matches, True if one might."""
+        return (
+            (demand.device_id is None or demand.device_id in self._devices)
+            and (demand.host_id is None or demand.host_id in self._hosts)
+            and (demand.driver_type is None or demand.driver_type in self._types)
+            and self._tags.issuperset(demand.tags)
+        )
 
 
 def _choice(strategy: AssignmentStrategy, task: Waiting, fitting: tuple[PooledDevice, ...]) -> PooledDevice | None:
