@@ -18,9 +18,9 @@ from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
 from temporalio.api.workflowservice.v1 import RegisterNamespaceRequest
 from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.service import RPCError
 
+from toolcrib.scheduling.config import PoolConfig
 from toolcrib.scheduling.errors import NoConnection, NotSetUp
 from toolcrib.worker.connection import connect, connect_when_up
 from toolcrib.worker.connection_faults import NotUpYet
@@ -37,7 +37,9 @@ async def test_a_server_that_is_set_up_is_connected(server: EmbeddedServer, name
     """The client has the namespace asked for, and converts pydantic models."""
     client = await connect(server.address, namespace=namespace)
     assert client.namespace == namespace
-    assert client.data_converter is pydantic_data_converter
+    (payload,) = client.data_converter.payload_converter.to_payloads([PoolConfig(max_concurrent=7)])
+    (config,) = client.data_converter.payload_converter.from_payloads([payload], [PoolConfig])
+    assert config == PoolConfig(max_concurrent=7)
 
 
 async def test_the_variables_of_temporal_are_obeyed(
