@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from difflib import get_close_matches
+from functools import lru_cache
+from typing import Final, Literal
 
 from toolcrib.scheduling.constraints import Constraints
 from toolcrib.scheduling.device import DeviceState, PooledDevice
 from toolcrib.scheduling.views import PendingReason
 
-_BUSY = (DeviceState.LEASED, DeviceState.RELEASING)
+MAX_FAULTS_SAID: Final = 3
+"""Of the wishes that nobody meets, so many are named."""
+MAX_COMPARED: Final = 100
+"""So many of the texts on offer are searched for one that looks like what was asked."""
+
+_Kept = Literal["all_busy", "resting", "quarantined", "offline"]
+_KEPT_BY: Final[dict[DeviceState, tuple[_Kept, str]]] = {
+    DeviceState.LEASED: ("all_busy", "busy"),
+    DeviceState.RELEASING: ("all_busy", "busy"),
+    DeviceState.RESTING: ("resting", "resting after failures"),
+    DeviceState.QUARANTINED: ("quarantined", "quarantined"),
+    DeviceState.OFFLINE: ("offline", "offline"),
+}
+"""What keeps a device from a task: reason and word. What passes by itself comes before what does not."""
 
 
 def pending_reason(demand: Constraints, devices: Sequence[PooledDevice], *, below_cap: bool) -> PendingReason:
@@ -18,53 +34,57 @@ def pending_reason(demand: Constraints, devices: Sequence[PooledDevice], *, belo
     fitting = [device for device in devices if demand.matches(device)]
     if not fitting:
         return PendingReason(code="no_such_device", text=_mismatch(demand, devices))
-    serving = [device for device in fitting if device.in_service]
+    serving = [device.state for device in fitting if device.in_service]
     if not serving:
-        return PendingReason(code="out_of_service", text=f"{_count(fitting)} that fits is out of service")
-    states = [device.state for device in serving]
-    if DeviceState.IDLE in states:
+        return PendingReason(code="out_of_service", text=_said({"out of service": len(fitting)}))
+    if DeviceState.IDLE in serving:
         if not below_cap:
             return PendingReason(code="cap", text="the pool runs as many tasks at once as max_concurrent allows")
         return PendingReason(code="in_line", text="it waits for its turn")
-    if any(state in _BUSY for state in states):
-        return PendingReason(code="all_busy", text=f"{_count(serving)} that fits is busy")
-    if DeviceState.RESTING in states:
-        return PendingReason(code="resting", text=f"{_count(serving)} that fits rests after failures")
-    if DeviceState.QUARANTINED in states:
-        return PendingReason(code="quarantined", text=f"{_count(serving)} that fits is quarantined")
-    return PendingReason(code="offline", text=f"{_count(serving)} that fits is offline")
+    kept = [(code, word) for state, (code, word) in _KEPT_BY.items() for _ in range(serving.count(state))]
+    return PendingReason(code=kept[0][0], text=_said(Counter(word for _, word in kept)))
 
 
-def _count(devices: Sequence[PooledDevice]) -> str:
-    return "the one device" if len(devices) == 1 else f"each of the {len(devices)} devices"
+def _said(counts: dict[str, int]) -> str:
+    """Say of the devices that fit how many are in which condition."""
+    total = sum(counts.values())
+    if len(counts) > 1:
+        return f"of the {total} devices that fit, " + ", ".join(f"{n} {word}" for word, n in counts.items())
+    who = "the one device that fits" if total == 1 else f"each of the {total} devices that fit"
+    return f"{who} is {next(iter(counts))}"
 
 
 def _mismatch(demand: Constraints, devices: Sequence[PooledDevice]) -> str:
     """Say what nobody offers, and what is offered that looks like it."""
     if not devices:
         return "the pool has no devices yet"
-    faults = [
-        _unoffered("driver type", demand.driver_type, [device.driver_type for device in devices]),
-        _unoffered("host", demand.host_id, [device.host_id for device in devices]),
-        _unoffered("device", demand.device_id, [device.device_id for device in devices]),
-        *(_unoffered("tag", tag, [offered for device in devices for offered in device.tags]) for tag in demand.tags),
+    tags = [tag for device in devices for tag in device.tags]
+    wishes = [
+        ("driver type", demand.driver_type, [device.driver_type for device in devices]),
+        ("host", demand.host_id, [device.host_id for device in devices]),
+        ("device", demand.device_id, [device.device_id for device in devices]),
+        *(("tag", tag, tags) for tag in demand.tags),
     ]
-    found = [fault for fault in faults if fault]
-    return "; ".join(found) or f"no single device has all of: {demand}"
+    unmet = [
+        (what, wanted, offered) for what, wanted, offered in wishes if wanted is not None and wanted not in offered
+    ]
+    said = [_unoffered(what, wanted, offered) for what, wanted, offered in unmet[:MAX_FAULTS_SAID]]
+    if len(unmet) > MAX_FAULTS_SAID:
+        said.append(f"and {len(unmet) - MAX_FAULTS_SAID} more that no device has")
+    return "; ".join(said) or f"no single device has all of: {demand}"
 
 
-def _unoffered(what: str, wanted: str | None, offered: Sequence[str]) -> str | None:
-    if wanted is None or wanted in offered:
-        return None
+def _unoffered(what: str, wanted: str, offered: Sequence[str]) -> str:
     distinct = list(dict.fromkeys(offered))
     alike = [text for text in distinct if _folded(text) == _folded(wanted)]
-    close = alike or get_close_matches(wanted, distinct, n=1)
+    close = alike or get_close_matches(wanted, distinct[:MAX_COMPARED], n=1)
     text = f"no device has {what} {wanted}"
     if "*" in wanted:
         text += "; it is compared literally, * is no wildcard"
     return f"{text}; did you mean {close[0]}?" if close else text
 
 
+@lru_cache(maxsize=10_000)
 def _folded(text: str) -> str:
     plain = unicodedata.normalize("NFKD", text.casefold())
     return "".join(character for character in plain if character.isalnum())

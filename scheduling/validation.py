@@ -33,11 +33,13 @@ def first_fault(model: type[BaseModel], error: ValidationError) -> str:
         name = str(fault["loc"][-1])
         close = get_close_matches(name, model.model_fields, n=1)
         return f"{place}: unknown field; " + (f"did you mean {close[0]}?" if close else _known(model))
-    message = fault["msg"].removeprefix("Value error, ")
-    message = message[:1].lower() + message[1:]
-    if fault["type"] in {"missing", "value_error"}:
-        return f"{place}: {message}" if place else message
-    return f"{place}: {message}, got {shown(fault['input'])}" if place else f"{message}, got {shown(fault['input'])}"
+    if fault["type"] == "value_error":
+        message = fault["msg"].removeprefix("Value error, ")
+    else:
+        message = fault["msg"][:1].lower() + fault["msg"][1:]
+    if fault["type"] not in {"missing", "value_error"}:
+        message += f", got {shown(fault['input'])}"
+    return f"{place}: {message}" if place else message
 
 
 def _known(model: type[BaseModel]) -> str:

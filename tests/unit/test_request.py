@@ -1,0 +1,326 @@
+"""What is refused at submission, before anything is created."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolcrib.scheduling.config import MAX_QUEUE_DEPTH, PoolConfig
+from toolcrib.scheduling.errors import InvalidRequest
+from toolcrib.scheduling.names import checked_key, checked_name
+from toolcrib.scheduling.request import MAX_GOAL_BYTES, MAX_INPUTS_BYTES, MAX_INPUTS_DEPTH, TaskRequest, parse_request
+
+HALF_A_CHARACTER = "\ud800"
+NOT_NUMBERS: tuple[Any, ...] = (float("nan"), float("inf"), "30", True, [30])
+MAX_MESSAGE = 300
+
+
+def nested(depth: int, kind: type[list[Any]] | type[tuple[Any, ...]] = list) -> Any:
+    """Return lists in lists in lists."""
+    value: Any = 1
+    for _ in range(depth):
+        value = kind([value])
+    return value
+
+
+def refusal(**fields: Any) -> str:
+    """Return how a request is refused; the message is short and can be sent and printed."""
+    with pytest.raises(InvalidRequest) as caught:
+        parse_request(fields)
+    message = caught.value.message
+    assert len(message.encode()) < MAX_MESSAGE
+    assert caught.value.hint
+    return message
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "goal, workflow: give exactly one of the two; neither was given"),
+        ({"goal": None}, "goal, workflow: give exactly one of the two; neither was given"),
+        ({"goal": "x", "workflow": "y"}, "goal, workflow: give exactly one of the two; both were given"),
+        ({"goal": ""}, "goal: is blank"),
+        ({"goal": " \n\t"}, "goal: is blank"),
+        ({"goal": "a\0b"}, "goal: has a NUL character"),
+        ({"goal": HALF_A_CHARACTER}, "goal: is not valid Unicode"),
+        ({"goal": 5}, "goal: input should be a valid string, got 5"),
+        ({"workflow": ""}, "workflow: '' is not NAME or NAME@VERSION"),
+        ({"workflow": "a b"}, "workflow: 'a b' is not NAME or NAME@VERSION"),
+        ({"workflow": "a@"}, "workflow: 'a@' is not NAME or NAME@VERSION"),
+        ({"workflow": "a@1@2"}, "workflow: 'a@1@2' is not NAME or NAME@VERSION"),
+        ({"workflow": "a\n"}, "workflow: 'a\\n' is not NAME or NAME@VERSION"),
+    ],
+)
+def test_k24_there_is_one_kind_of_work_and_it_is_some_text(fields: dict[str, Any], message: str) -> None:
+    """Neither, both, blank or malformed work is refused with the name of the field."""
+    assert refusal(**fields) == message
+
+
+@pytest.mark.parametrize(
+    ("size", "unit"), [(MAX_GOAL_BYTES + 1, "x"), (MAX_GOAL_BYTES // 2 + 1, "é"), (3_000_000, "x"), (5_000_000, "x")]
+)
+def test_c01_a_goal_has_a_limit_in_bytes(size: int, unit: str) -> None:
+    """The limit counts bytes, not characters, and is in the message; just at the limit a goal passes."""
+    length = size * len(unit.encode())
+    assert refusal(goal=unit * size) == f"goal: is {length:,} bytes long, the limit is 131,072"
+    assert parse_request({"goal": "x" * MAX_GOAL_BYTES}).goal == "x" * MAX_GOAL_BYTES
+
+
+def test_c01_a_long_prompt_is_refused_with_its_size() -> None:
+    """A real one: 160 KB that no command line takes."""
+    assert refusal(goal="Read the log and report. " * 6500) == "goal: is 162,500 bytes long, the limit is 131,072"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({"a": "x" * MAX_INPUTS_BYTES}, "inputs: is 262,153 bytes long, the limit is 262,144"),
+        ({"a": "é" * 131_072}, "inputs: is 262,153 bytes long, the limit is 262,144"),
+        ({"a": float("nan")}, "inputs: is not JSON: "),
+        ({"a": float("-inf")}, "inputs: is not JSON: "),
+        ({"a": {1, 2}}, "inputs: is not JSON: "),
+        ({"a": {1: 2}}, "inputs: is not JSON: key 1 is not a text"),
+        ({"a": b"x"}, "inputs: is not JSON: "),
+        ({"a": 10**5000}, "inputs: is not JSON: "),
+        ({"a": HALF_A_CHARACTER}, "inputs: is not valid Unicode"),
+        ({HALF_A_CHARACTER: 1}, "inputs: is not valid Unicode"),
+        ({1: 2}, "inputs[1].[key]: input should be a valid string, got 1"),
+        ([], "inputs: input should be a valid dictionary, got []"),
+        ("{}", "inputs: input should be a valid dictionary, got '{}'"),
+        (None, "inputs: input should be a valid dictionary, got None"),
+    ],
+)
+def test_inputs_are_json_that_can_be_sent(inputs: Any, message: str) -> None:
+    """What does not come out of JSON as it went in, or is too large, is refused."""
+    assert refusal(goal="x", inputs=inputs).startswith(message)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"goal": nested(3000)},
+        {"goal": "x", "inputs": nested(3000)},
+        {"goal": "x", "inputs": {"a": nested(3000)}},
+        {"goal": "x", "inputs": {"a": nested(3000, tuple)}},
+        {"goal": "x", "inputs": {"a": nested(MAX_INPUTS_DEPTH)}},
+        {"goal": "x", "tags": [nested(3000)]},
+        {"goal": "x", "tags": nested(3000)},
+        {"goal": "x", "priority": nested(3000)},
+        {"goal": "x", "timeout": {"a": nested(3000)}},
+        {"goal": "x", "nonsense": nested(3000)},
+    ],
+)
+def test_d13_deep_nesting_is_an_ordinary_error(fields: dict[str, Any]) -> None:
+    """Three thousand levels are refused wherever they stand, without a RecursionError."""
+    message = refusal(**fields)
+    assert message.startswith(("goal: ", "inputs: ", "tags: ", "priority: ", "timeout: ", "nonsense: "))
+    if "inputs" in fields and isinstance(fields["inputs"], dict):
+        assert message == "inputs: is nested deeper than 64 levels"
+
+
+def test_inputs_may_be_nested_up_to_the_limit() -> None:
+    """Just at the limit they pass."""
+    inputs = {"a": nested(MAX_INPUTS_DEPTH - 2)}
+    assert parse_request({"goal": "x", "inputs": inputs}).inputs == inputs
+
+
+def test_inputs_that_contain_themselves_are_refused() -> None:
+    """A circle is nested without end, and is refused as such."""
+    circle: dict[str, Any] = {}
+    circle["a"] = circle
+    assert refusal(goal="x", inputs=circle) == "inputs: is nested deeper than 64 levels"
+
+
+@pytest.mark.parametrize(
+    ("tags", "message"),
+    [
+        ("pixel, android-14", "tags: must be a list of texts"),
+        ({"a": 1}, "tags: must be a list of texts"),
+        (14, "tags: must be a list of texts"),
+        ([14], "tags: 14 is not a text; put it in quotes"),
+        ([3.10], "tags: 3.1 is not a text; put it in quotes"),
+        (["a", False], "tags: False is not a text; put it in quotes"),
+        ([None], "tags: None is not a text; put it in quotes"),
+        ([""], "tags: a tag is blank"),
+        (["  "], "tags: a tag is blank"),
+        (["x" * 129], "tags: a tag has 129 characters, the limit is 128"),
+        ([f"t{n}" for n in range(65)], "tags: 65 tags, the limit is 64"),
+        (["a\0"], "tags: tag 'a\\x00' has characters that cannot be printed"),
+        (["a\nb"], "tags: tag 'a\\nb' has characters that cannot be printed"),
+        ([HALF_A_CHARACTER], "tags: tag '\\ud800' has characters that cannot be printed"),
+    ],
+)
+def test_b03_b05_tags_are_a_list_of_texts(tags: Any, message: str) -> None:
+    """A text is not taken for a list, nor a number for a text, for `3.10` would become the tag `3.1`."""
+    assert refusal(goal="x", tags=tags) == message
+
+
+def test_b09_tags_are_trimmed_and_without_repeats() -> None:
+    """The same tag twice is one, and blanks around it do not count; a comma inside does not split it."""
+    tags = parse_request({"goal": "x", "tags": [" pixel", "pixel ", "a, b", "pixel"]}).tags
+    assert tags == ("a, b", "pixel")
+
+
+@pytest.mark.parametrize("field", ["timeout", "queue_timeout"])
+@pytest.mark.parametrize("value", [*NOT_NUMBERS, 0, -1, -0.5, 30 * 86_400 + 1])
+def test_timeouts_are_positive_finite_and_at_most_30_days(field: str, value: Any) -> None:
+    """Zero, negative, endless and unspeakable times are refused with the field's name."""
+    assert refusal(goal="x", **{field: value}).startswith(f"{field}: input should be ")
+
+
+@pytest.mark.parametrize(
+    ("field", "low", "high"), [("priority", 1, 5), ("max_attempts", 1, 100)], ids=["priority", "max_attempts"]
+)
+def test_whole_numbers_are_within_their_limits(field: str, low: int, high: int) -> None:
+    """One below and one above is refused, with the limit; so is what is no whole number."""
+    assert str(low) in refusal(goal="x", **{field: low - 1})
+    assert str(high) in refusal(goal="x", **{field: high + 1})
+    for value in (*NOT_NUMBERS, 2.5, 3.0, 10**5000):
+        assert refusal(goal="x", **{field: value}).startswith(f"{field}: input should be ")
+    for value in (low, high):
+        assert getattr(parse_request({"goal": "x", field: value}), field) == value
+
+
+@pytest.mark.parametrize("field", ["pool", "driver_type", "device_id", "host_id"])
+@pytest.mark.parametrize("value", ["", " ", "a b", "x" * 65, "é", "a/b", "a\n", HALF_A_CHARACTER, "x" * 3_000_000])
+def test_names_are_of_plain_characters(field: str, value: str) -> None:
+    """Names that would not fit into ids are refused, and a long one is not quoted in full."""
+    message = refusal(goal="x", **{field: value})
+    assert message.startswith(f"{field}: ")
+
+
+@pytest.mark.parametrize("field", ["name", "group_id", "group_name"])
+@pytest.mark.parametrize("value", ["", "  ", "a\nb", "x" * 201, "a\0", HALF_A_CHARACTER])
+def test_titles_are_one_printable_line(field: str, value: str) -> None:
+    """What would not show as one line in a list is refused."""
+    assert refusal(goal="x", **{field: value}).startswith(f"{field}: ")
+
+
+def test_a_groups_name_needs_a_group() -> None:
+    """A name for no group is a mistake."""
+    assert refusal(goal="x", group_name="nightly") == "group_name: needs a group_id"
+
+
+@pytest.mark.parametrize("field", ["capabilities", "udids"])
+def test_b15_an_unknown_field_is_refused_with_the_known_ones(field: str) -> None:
+    """A wish that nobody understands is never ignored: the task would run on the wrong device."""
+    message = refusal(goal="x", driver_type="browser", **{field: {"se:networkname": "dev_v4"}})
+    assert message == f"{field}: unknown field; known fields: {', '.join(TaskRequest.model_fields)}"
+
+
+@pytest.mark.parametrize(
+    ("field", "meant"), [("prioritty", "priority"), ("tag", "tags"), ("goals", "goal"), ("driverType", "driver_type")]
+)
+def test_a_misspelt_field_gets_the_right_spelling(field: str, meant: str) -> None:
+    """The nearest known field is named."""
+    assert refusal(goal="x", **{field: 1}) == f"{field}: unknown field; did you mean {meant}?"
+
+
+@pytest.mark.parametrize("field", ["y" * 3_000_000, "a\nb", HALF_A_CHARACTER, ""])
+def test_a_field_of_any_name_is_refused_in_a_message_that_can_be_sent(field: str) -> None:
+    """However odd the name of an unknown field is, what is said about it is short and printable."""
+    assert refusal(goal="x", **{field: 1}).isprintable()
+
+
+@pytest.mark.parametrize("data", [None, [], "goal", 5, [{"goal": "x"}], True])
+def test_a_request_is_an_object(data: Any) -> None:
+    """A task that is started by hand with something else is told what is expected."""
+    with pytest.raises(InvalidRequest, match=r'not a JSON object such as \{"goal": "echo hello"\}$'):
+        parse_request(data)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(alphabet=st.characters(exclude_categories=())),
+    lambda values: st.lists(values, max_size=4) | st.dictionaries(st.text(max_size=4), values, max_size=4),
+    max_leaves=12,
+)
+
+
+OBJECTS = st.dictionaries(st.sampled_from([*TaskRequest.model_fields, "other"]), JSON, max_size=5)
+LIKELY = st.fixed_dictionaries({"goal": st.text(min_size=1), "inputs": st.dictionaries(st.text(), JSON)})
+
+
+@given(OBJECTS | LIKELY)
+def test_any_object_is_a_request_or_refused(data: dict[str, Any]) -> None:
+    """Nothing raises anything but `InvalidRequest`, and what passes survives being sent, with the same digest."""
+    try:
+        request = parse_request(data)
+    except InvalidRequest as refused:
+        refused.message.encode()
+        return
+    sent = json.loads(json.dumps(request.model_dump(exclude_defaults=True)))
+    assert parse_request(sent) == request
+    assert parse_request(sent).digest == request.digest
+
+
+@pytest.mark.parametrize(
+    ("fields", "title"),
+    [
+        ({"goal": "echo hello"}, "echo hello"),
+        ({"goal": "echo\n  hello\n"}, "echo hello"),
+        ({"goal": "x" * 61}, "x" * 59 + "…"),
+        ({"goal": "x" * 60}, "x" * 60),
+        ({"goal": "echo", "name": " greet "}, "greet"),
+        ({"workflow": "smoke@2"}, "smoke@2"),
+        ({"workflow": "smoke", "name": "nightly"}, "nightly"),
+    ],
+)
+def test_k23_a_task_has_a_title(fields: dict[str, Any], title: str) -> None:
+    """Its name as given, else its workflow, else its goal shortened to one line."""
+    assert parse_request(fields).title == title
+
+
+def test_the_digest_tells_contents_apart() -> None:
+    """Equal requests have equal digests, whatever was written out; any difference shows."""
+    plain = parse_request({"goal": "x"})
+    assert plain.digest == parse_request({"goal": "x", "priority": 3, "tags": []}).digest
+    others = {"priority": 2, "tags": ["a"], "inputs": {"a": 1}, "timeout": 5, "pool": "other"}
+    digests = [plain.digest, *(parse_request({"goal": "x", name: value}).digest for name, value in others.items())]
+    assert len(dict.fromkeys(digests)) == len(digests)
+
+
+@pytest.mark.parametrize("key", ["", "a b", "x" * 201, "a:b", "é", "a\n", "x" * 3_000_000])
+def test_keys_are_of_plain_characters(key: str) -> None:
+    """A key becomes part of a workflow id; other characters are refused, and a long one is not quoted in full."""
+    with pytest.raises(InvalidRequest, match=r"^key: .{2,60} is not 1 to 200 of A-Z a-z 0-9 \. _ -$"):
+        checked_key(key)
+    assert checked_key("x" * 200) == "x" * 200
+    assert checked_name("Lab-1:a_b.c", "host") == "Lab-1:a_b.c"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"max_concurrent": 0}, "max_concurrent: input should be greater than or equal to 1, got 0"),
+        ({"max_concurrent": True}, "max_concurrent: input should be a valid integer, got True"),
+        ({"max_concurrent": "3"}, "max_concurrent: input should be a valid integer, got '3'"),
+        ({"max_queue_depth": MAX_QUEUE_DEPTH + 1}, "max_queue_depth: input should be less than or equal to 20000"),
+        ({"lease_ttl": 2.9}, "lease_ttl: input should be greater than or equal to 3"),
+        ({"lease_ttl": float("nan")}, "lease_ttl: input should be "),
+        ({"claim_timeout": float("inf")}, "claim_timeout: input should be "),
+        ({"max_attempts": 0}, "max_attempts: input should be greater than or equal to 1, got 0"),
+        ({"strategy": ""}, "strategy: "),
+        ({"strategy": "x" * 65}, "strategy: "),
+        ({"stratgey": "fifo_match"}, "stratgey: unknown field; did you mean strategy?"),
+    ],
+)
+def test_settings_of_a_pool_are_checked_too(changes: dict[str, object], message: str) -> None:
+    """A change outside the limits is refused with its field, and the old settings stand."""
+    config = PoolConfig()
+    with pytest.raises(InvalidRequest) as caught:
+        config.changed(changes)
+    assert caught.value.message.startswith(message)
+    assert config == PoolConfig()
+
+
+def test_k34_defaults() -> None:
+    """The defaults are those that were promised."""
+    config, request = PoolConfig(), parse_request({"goal": "x"})
+    assert config.strategy == "fifo_match"
+    assert (config.max_concurrent, config.max_queue_depth, config.max_attempts) == (3, 1_000, 3)
+    assert (config.claim_timeout, config.lease_ttl) == (30.0, 15.0)
+    assert (request.timeout, request.queue_timeout, request.priority, request.pool) == (86_400.0, None, 3, "default")
