@@ -16,7 +16,7 @@ from toolcrib.worker.connection import connect_to
 from toolcrib.worker.host_file import HostFile, RunnerNames
 from toolcrib.worker.host_role import host_role
 from toolcrib.worker.logs import configure_logs
-from toolcrib.worker.scheduler_role import scheduler_role, workflow_runner
+from toolcrib.worker.scheduler_role import POLLS, scheduler_role, workflow_runner
 from toolcrib.worker.settings import Settings
 from toolcrib.worker.stopping import stop_signals
 from toolcrib.worker.target import plain_target
@@ -36,6 +36,8 @@ async def serve(address: str, home: Path, devices: int) -> None:
                 workflows=[Bare],
                 activities=[nothing],
                 workflow_runner=workflow_runner(),
+                max_concurrent_workflow_task_polls=POLLS,
+                max_concurrent_activity_task_polls=POLLS,
             ),
         ):
             await ensure_pool(client, "bench", PoolConfig(max_concurrent=None, max_queue_depth=20_000))

@@ -28,6 +28,8 @@ from toolcrib.scheduling.names import HOST, TASKS_QUEUE, host_queue, host_work_q
 from toolcrib.worker.host_file import HostFile
 from toolcrib.workflows.contract import HOST_HELLO
 
+POLLS: Final = 20
+"""As for schedulers: see `toolcrib.worker.scheduler_role`."""
 PICK_UP: Final = 30.0
 PAUSE: Final = 1.0
 
@@ -112,6 +114,7 @@ async def host_role(client: Client, host: HostFile, home: Path, *, drain: float)
                 task_queue=host_queue(host.id),
                 activities=[agent.runs.run_lease],
                 max_concurrent_activities=len(host.devices),
+                max_concurrent_activity_task_polls=min(len(host.devices), POLLS),
                 graceful_shutdown_timeout=timedelta(seconds=drain),
             ),
         ):

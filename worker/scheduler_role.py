@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Final
 
 import structlog
 from temporalio.client import Client
@@ -19,6 +20,9 @@ from toolcrib.scheduling.strategies import STRATEGIES
 from toolcrib.workflows.device_pool import DevicePool
 from toolcrib.workflows.host import Host
 from toolcrib.workflows.scheduled_task import ScheduledTask
+
+POLLS: Final = 20
+"""A queue with fewer polls than tasks at a time has the server write the others down: slow on a single database."""
 
 _log = structlog.get_logger(__name__)
 
@@ -46,6 +50,7 @@ async def scheduler_role(client: Client) -> AsyncIterator[None]:
             workflows=[ScheduledTask, Host],
             activities=calls.local,
             workflow_runner=workflow_runner(),
+            max_concurrent_workflow_task_polls=POLLS,
         ),
         Worker(client, task_queue=LINK_QUEUE, activities=calls.patient),
     ):
