@@ -7,28 +7,32 @@ print(await task.result())
 
 from __future__ import annotations
 
-from toolcrib.client.crib import PartlySubmitted, Toolcrib
-from toolcrib.client.group import Group
-from toolcrib.client.pool import PoolHandle
-from toolcrib.client.task import TaskHandle
-from toolcrib.scheduling.errors import (
-    IdempotencyConflict,
-    InvalidRequest,
-    NoConnection,
-    NotSetUp,
-    QueueFull,
-    TaskCancelled,
-    TaskEnded,
-    TaskFailed,
-    ToolcribError,
-    UnknownDefinition,
-    UnknownPool,
-    UnknownStrategy,
-    UnknownTask,
-    WaitTimeout,
-)
-from toolcrib.scheduling.request import TaskRequest
-from toolcrib.scheduling.views import AttemptView, DeviceView, HostView, PendingReason, PoolView, TaskView
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from toolcrib.client.crib import PartlySubmitted, Toolcrib
+    from toolcrib.client.group import Group
+    from toolcrib.client.pool import PoolHandle
+    from toolcrib.client.task import TaskHandle
+    from toolcrib.scheduling.errors import (
+        IdempotencyConflict,
+        InvalidRequest,
+        NoConnection,
+        NotSetUp,
+        QueueFull,
+        TaskCancelled,
+        TaskEnded,
+        TaskFailed,
+        ToolcribError,
+        UnknownDefinition,
+        UnknownPool,
+        UnknownStrategy,
+        UnknownTask,
+        WaitTimeout,
+    )
+    from toolcrib.scheduling.request import TaskRequest
+    from toolcrib.scheduling.views import AttemptView, DeviceView, HostView, PendingReason, PoolView, TaskView
 
 __all__ = [
     "AttemptView",
@@ -58,3 +62,39 @@ __all__ = [
     "UnknownTask",
     "WaitTimeout",
 ]
+
+# Commands that need no server should not pay for loading Temporal's SDK.
+_MODULES = {
+    "AttemptView": "toolcrib.scheduling.views",
+    "DeviceView": "toolcrib.scheduling.views",
+    "Group": "toolcrib.client.group",
+    "HostView": "toolcrib.scheduling.views",
+    "IdempotencyConflict": "toolcrib.scheduling.errors",
+    "InvalidRequest": "toolcrib.scheduling.errors",
+    "NoConnection": "toolcrib.scheduling.errors",
+    "NotSetUp": "toolcrib.scheduling.errors",
+    "PartlySubmitted": "toolcrib.client.crib",
+    "PendingReason": "toolcrib.scheduling.views",
+    "PoolHandle": "toolcrib.client.pool",
+    "PoolView": "toolcrib.scheduling.views",
+    "QueueFull": "toolcrib.scheduling.errors",
+    "TaskCancelled": "toolcrib.scheduling.errors",
+    "TaskEnded": "toolcrib.scheduling.errors",
+    "TaskFailed": "toolcrib.scheduling.errors",
+    "TaskHandle": "toolcrib.client.task",
+    "TaskRequest": "toolcrib.scheduling.request",
+    "TaskView": "toolcrib.scheduling.views",
+    "Toolcrib": "toolcrib.client.crib",
+    "ToolcribError": "toolcrib.scheduling.errors",
+    "UnknownDefinition": "toolcrib.scheduling.errors",
+    "UnknownPool": "toolcrib.scheduling.errors",
+    "UnknownStrategy": "toolcrib.scheduling.errors",
+    "UnknownTask": "toolcrib.scheduling.errors",
+    "WaitTimeout": "toolcrib.scheduling.errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)
