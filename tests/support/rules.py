@@ -8,18 +8,21 @@ from typing import Any
 from toolcrib.scheduling.config import PoolConfig
 from toolcrib.scheduling.constraints import Constraints
 from toolcrib.scheduling.device import DeviceSpec, DeviceState, PooledDevice
-from toolcrib.scheduling.errors import ErrorBody
+from toolcrib.scheduling.errors import ErrorBody, InvalidRequest
 from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import Claim, HostSnapshot, QueueEntry, Report, ReportOutcome, SettleKind, Settlement
 from toolcrib.scheduling.pool import PoolState
 from toolcrib.scheduling.request import parse_request
 from toolcrib.scheduling.scheduler import TaskScheduler
 from toolcrib.scheduling.strategies import STRATEGIES, StrategyRegistry
-from toolcrib.scheduling.task import TaskRecord
+from toolcrib.scheduling.task import Offer, TaskRecord
 from toolcrib.scheduling.waiting import Waiting
 
 START = 1_000_000.0
 """When things begin, in unix seconds."""
+
+MAX_MESSAGE = 300
+"""Bytes that the message of a refusal may have; it is sent and shown as it is."""
 
 
 def device(device_id: str, *tags: str, driver_type: str = "local") -> DeviceSpec:
@@ -100,3 +103,45 @@ def report(of: Lease, outcome: ReportOutcome, result: Any = None) -> Report:
     """Return how the host says a lease went."""
     error = None if outcome is ReportOutcome.DONE else ErrorBody(code="task_failed", message=f"it was {outcome}")
     return Report(lease_id=of.id, outcome=outcome, result=result, error=error)
+
+
+def assigned(record: TaskRecord) -> Lease:
+    """Give a task that waits its next lease."""
+    offered = lease(len(record.attempts) + 1)
+    assert record.offer(offered, START) is Offer.TAKEN
+    return offered
+
+
+def dispatched(record: TaskRecord) -> Lease:
+    """Give a task that waits its next lease, and have it claimed."""
+    offered = assigned(record)
+    record.claim(claim(offered), START + 1)
+    return offered
+
+
+def busy_pool() -> TaskScheduler:
+    """Return a pool with one device, and three tasks: `t1` holds it, `t2` and `t3` wait."""
+    scheduler = pool(device("d"))
+    scheduler.admit([entry("t1"), entry("t2"), entry("t3")], START)
+    return scheduler
+
+
+def queued(scheduler: TaskScheduler) -> list[str]:
+    """Return who waits, first served first."""
+    return [waits.task_id for waits in scheduler.queue.in_order()]
+
+
+def again(expired: Lease) -> Settlement:
+    """Return what a task says whose lease has expired, and that wants another."""
+    return settlement(SettleKind.REQUEUE, expired, entry(expired.task_id, attempts=expired.attempt, known=True))
+
+
+def refusal(**fields: Any) -> str:
+    """Return how a request is refused, having checked that the message is short and can be sent, and has a hint."""
+    try:
+        parse_request(fields)
+    except InvalidRequest as refused:
+        if len(refused.message.encode()) > MAX_MESSAGE or not refused.hint:
+            raise
+        return refused.message
+    raise AssertionError(f"accepted: {fields}")
