@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from temporalio import activity
-from temporalio.client import Client, WorkflowExecutionStatus
-from temporalio.exceptions import ApplicationError
+from temporalio.client import (
+    Client,
+    WorkflowExecutionStatus,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError, RPCStatusCode
 
 from toolcrib.activities.pool_link import PoolLinks
@@ -18,8 +23,12 @@ from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import Admission, AskedAfter, HostSilent, QueueEntry, Settlement
 from toolcrib.workflows.contract import ADMIT, ASK_AFTER, DELIVER, DELIVER_PATIENTLY, SETTLE, SILENCE, TASK_GRANT
 
+Result = TypeVar("Result")
+
 FIRST_TRY: Final = timedelta(milliseconds=200)
 LATER_TRY: Final = timedelta(seconds=5)
+LOCAL_BOUND: Final = 1.8
+"""Seconds; less than the two that workflows give a local activity, whose end by timeout would be logged as a failure."""
 AT_ONCE: Final = 20
 """Tasks asked after at the same time."""
 
@@ -44,20 +53,20 @@ class PoolCalls:
     @activity.defn(name=SETTLE)
     async def settle(self, pool: str, message: Settlement) -> None:
         """Give back a lease or a place in the queue."""
-        await self._links.to(pool).settle(message)
+        await _quietly(self._links.to(pool).settle(message))
 
     @activity.defn(name=ADMIT)
     async def admit(self, pool: str, entry: QueueEntry) -> Admission:
         """Ask for a place in the queue; a refusal is an answer, too."""
         try:
-            return await self._links.to(pool).admit(entry)
+            return await _quietly(self._links.to(pool).admit(entry))
         except ToolcribError as refusal:
             return Admission(task_id=entry.task_id, refused=refusal.body)
 
     @activity.defn(name=SILENCE)
     async def silence(self, pool: str, message: HostSilent) -> None:
         """Report a host that fell silent."""
-        await self._links.to(pool).silence(message)
+        await _quietly(self._links.to(pool).silence(message))
 
     @activity.defn(name=DELIVER)
     async def deliver(self, grants: list[Lease]) -> list[str]:
@@ -68,7 +77,7 @@ class PoolCalls:
     async def deliver_patiently(self, grants: list[Lease]) -> None:
         """Tell tasks of their leases; fails while some cannot be told, to be tried again."""
         if missed := await self._untold(grants, LATER_TRY):
-            raise ApplicationError(f"not delivered yet: {', '.join(missed)}", type="not_delivered")
+            raise _to_be_tried_again(f"not delivered yet: {', '.join(missed)}")
 
     @activity.defn(name=ASK_AFTER)
     async def ask_after(self, task_ids: list[str]) -> AskedAfter:
@@ -105,3 +114,18 @@ class PoolCalls:
                 return False
             raise
         return found.status is WorkflowExecutionStatus.RUNNING
+
+
+async def _quietly(call: Awaitable[Result]) -> Result:
+    """Return what `call` returns; what may pass is raised so that it is tried again, and nobody is alarmed."""
+    try:
+        async with asyncio.timeout(LOCAL_BOUND if activity.info().is_local else None):
+            return await call
+    except TimeoutError:
+        raise _to_be_tried_again("no answer yet") from None
+    except (RPCError, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
+        raise _to_be_tried_again(str(error)) from None
+
+
+def _to_be_tried_again(reason: str) -> ApplicationError:
+    return ApplicationError(reason, type="not_through", category=ApplicationErrorCategory.BENIGN)

@@ -46,7 +46,8 @@ from toolcrib.workflows.contract import (
 from toolcrib.workflows.failures import to_failure
 from toolcrib.workflows.pool_calls import ONCE
 
-MAX_HISTORY_EVENTS: Final = 4_000
+MAX_HISTORY_EVENTS: Final = 1_500
+"""The server writes down all that it knows of a run's updates with each of them."""
 MAX_SIGNALS: Final = 8_000
 """Of the 10,000 signals that one run may get."""
 DELIVERY_TIME: Final = timedelta(seconds=2)
