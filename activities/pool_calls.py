@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 FIRST_TRY: Final = timedelta(milliseconds=200)
 LATER_TRY: Final = timedelta(seconds=5)
 LOCAL_BOUND: Final = 1.8
-"""Seconds; less than the two that workflows give a local activity, whose end by timeout would be logged as a failure."""
+"""Seconds; workflows give a local activity two, and its end by timeout would be logged as a failure."""
 AT_ONCE: Final = 20
 """Tasks asked after at the same time."""
 
