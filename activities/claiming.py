@@ -11,15 +11,14 @@ from temporalio.client import (
     WorkflowHandle,
     WorkflowUpdateFailedError,
 )
-from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from toolcrib.activities.retrying import is_unanswered, retried
-from toolcrib.scheduling.errors import ERRORS_BY_CODE, TaskEnded
+from toolcrib.scheduling.errors import TaskEnded
 from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import Assignment, Claim
 from toolcrib.workflows.contract import TASK_CLAIM
-from toolcrib.workflows.failures import from_failure
+from toolcrib.workflows.failures import refusal_in
 
 RPC_TIMEOUT: Final = timedelta(seconds=10)
 
@@ -44,9 +43,7 @@ async def _ask(client: Client, task_id: str, request: Claim) -> Assignment:
             TASK_CLAIM, request, id=request.claim_id, result_type=Assignment, rpc_timeout=RPC_TIMEOUT
         )
     except WorkflowUpdateFailedError as error:
-        if isinstance(error.cause, ApplicationError) and error.cause.type in ERRORS_BY_CODE:
-            raise from_failure(error.cause) from None
-        raise
+        raise (refusal_in(error) or error) from None
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             raise TaskEnded(f"task {task_id} no longer runs") from None

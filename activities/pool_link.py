@@ -7,15 +7,14 @@ from datetime import timedelta
 from typing import Any, Final, TypeVar
 
 from temporalio.client import Client, WorkflowHandle, WorkflowUpdateFailedError
-from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from toolcrib.activities.batching import Batcher
-from toolcrib.scheduling.errors import ERRORS_BY_CODE, UnknownPool
+from toolcrib.scheduling.errors import UnknownPool
 from toolcrib.scheduling.messages import Admission, HostSilent, HostSnapshot, QueueEntry, Registration, Settlement
 from toolcrib.scheduling.names import pool_workflow_id
 from toolcrib.workflows.contract import POOL_ADMIT, POOL_REGISTER, POOL_SETTLE, POOL_SILENCE
-from toolcrib.workflows.failures import from_failure
+from toolcrib.workflows.failures import refusal_in
 
 RPC_TIMEOUT: Final = timedelta(seconds=25)
 
@@ -76,9 +75,7 @@ class PoolLink:
         try:
             return await call()
         except WorkflowUpdateFailedError as error:
-            if isinstance(error.cause, ApplicationError) and error.cause.type in ERRORS_BY_CODE:
-                raise from_failure(error.cause) from None
-            raise
+            raise (refusal_in(error) or error) from None
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 raise UnknownPool.named(self.pool) from None

@@ -6,13 +6,19 @@ from typing import Any
 
 from temporalio.exceptions import ApplicationError
 
-from toolcrib.scheduling.errors import ErrorBody, ToolcribError, from_body
+from toolcrib.scheduling.errors import ERRORS_BY_CODE, ErrorBody, ToolcribError, from_body
 
 
 def to_failure(error: ToolcribError | ErrorBody, result: Any = None) -> ApplicationError:
     """Return `error` as a failure that Temporal does not retry; `result` is kept beside it."""
     body = error.body if isinstance(error, ToolcribError) else error
     return ApplicationError(body.message, {"hint": body.hint, "result": result}, type=body.code, non_retryable=True)
+
+
+def refusal_in(error: BaseException) -> ToolcribError | None:
+    """Return the error of ours with which an update was refused; None if something else went wrong with it."""
+    cause = error.__cause__
+    return from_failure(cause) if isinstance(cause, ApplicationError) and cause.type in ERRORS_BY_CODE else None
 
 
 def from_failure(failure: ApplicationError) -> ToolcribError:
