@@ -20,8 +20,8 @@ demo: $(READY) ## Start everything in memory and watch tasks being scheduled
 test: $(READY) ## Run the tests, except the long ones
 	@$(BIN)/pytest -n 2 --dist loadgroup -m "not long"
 
-test-long: $(READY) ## Run all tests, and let the property tests search longer
-	@$(BIN)/pytest -n 2 --dist loadgroup --hypothesis-profile=long
+test-long: $(READY) ## Run all tests, replay all they did, and let the property tests search longer
+	@TOOLCRIB_REPLAY=1 $(BIN)/pytest -n 2 --dist loadgroup --hypothesis-profile=long
 
 histories: $(READY) ## Record the histories that tests/replay replays anew
 	@PYTHONPATH=tests $(BIN)/python -m replay.record

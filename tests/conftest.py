@@ -17,6 +17,9 @@ from toolcrib.client import Toolcrib
 from toolcrib.worker.embedded import EmbeddedServer
 from toolcrib.worker.scheduler_role import scheduler_role
 
+REPLAYS = "TOOLCRIB_REPLAY" in os.environ
+"""Whether the histories of every test are replayed after it, which takes 0.07 s a test."""
+
 # The short profile tries the same examples every time: one run tells as much as the next. The long one explores.
 settings.register_profile(
     "default", deadline=None, max_examples=50, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -72,11 +75,11 @@ async def client(server: EmbeddedServer, namespace: str) -> Client:
 async def lab(client: Client, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Lab]:
     """A running scheduler in this test's namespace; hosts and pools are added by the test.
 
-    What its workflows did has to replay, unless the test is marked with `no_replay`.
+    With TOOLCRIB_REPLAY set, what its workflows did has to replay, unless the test is marked with `no_replay`.
     """
     async with scheduler_role(client):
         yield Lab(client, Toolcrib(client), tmp_path / "hosts")
-    if request.node.get_closest_marker("no_replay") is None:
+    if REPLAYS and request.node.get_closest_marker("no_replay") is None:
         await replay(await histories_of(client))
 
 
