@@ -20,6 +20,8 @@ from toolcrib.scheduling.request import TaskRequest
 
 DIGEST: Final = "digest"
 """The memo by which a repeated submission with the same key is told from another one."""
+_NOT_STARTED: Final = (RPCStatusCode.INVALID_ARGUMENT, RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.NOT_FOUND)
+"""With any other error the task may run all the same: its place is not withdrawn, the pool asks after it by itself."""
 
 
 class Submission:
@@ -47,8 +49,9 @@ class Submission:
             raise from_body(admission.refused)
         try:
             await patiently(lambda: self._start(admission))
-        except RPCError:
-            await self._link.settle(Settlement(kind=SettleKind.WITHDRAW, task_id=self.task_id))
+        except RPCError as error:
+            if error.status in _NOT_STARTED and not self._keyed:
+                await self._link.settle(Settlement(kind=SettleKind.WITHDRAW, task_id=self.task_id))
             raise
 
     async def _exists(self) -> bool:

@@ -219,7 +219,8 @@ class ScheduledTask:
             workflow.logger.warning("the host did not confirm the end of a lease", extra={"lease": lease.id})
 
     def _conclude(self, activity: workflow.ActivityHandle[Report]) -> None:
-        now = workflow.time()
+        """Take what came of the attempt's activity; a cancellation that follows is not about it."""
+        self._activity, now = None, workflow.time()
         if not activity.done() or activity.cancelled():
             self._record.expire("it was not claimed in time", now)
         elif (error := activity.exception()) is not None:
