@@ -25,12 +25,17 @@ async def retried(
     further call may be made, the last error is raised.
     """
 
-    async def once() -> Result:
+    async def again() -> Result:
         return await call()
 
+    try:
+        return await call()
+    except Exception as error:
+        if not may_pass(error):
+            raise
     stop = stop_never if patience is None else stop_before_delay(patience)
     wait = wait_random_exponential(multiplier=0.1, max=longest_pause)
-    return await AsyncRetrying(stop=stop, wait=wait, retry=retry_if_exception(may_pass), reraise=True)(once)
+    return await AsyncRetrying(stop=stop, wait=wait, retry=retry_if_exception(may_pass), reraise=True)(again)
 
 
 def is_unanswered(error: BaseException) -> bool:

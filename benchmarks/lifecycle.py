@@ -28,15 +28,13 @@ from rich.console import Console
 from rich.table import Table
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
+from workers import POOLS
 
-from toolcrib.client import Toolcrib
+from toolcrib.client import TaskHandle, Toolcrib
 from toolcrib.scheduling.names import pool_workflow_id
 from toolcrib.worker.connection import connect_to
 from toolcrib.worker.embedded import EmbeddedServer
 from toolcrib.worker.target import plain_target
-
-GOAL = ":"
-TARGETS = {"rate": 0.50, "events": 22, "events_queued": 28, "events_pool": 6, "idle": 2.5, "memory": 250}
 
 
 @dataclass(frozen=True)
@@ -48,39 +46,50 @@ class Lap:
     p99: float
 
 
-@dataclass(frozen=True)
 class Bench:
-    """What is measured against."""
+    """What is measured against: the server, the workers' process, and a client of each pool."""
 
-    client: Client
-    crib: Toolcrib
-    worker: psutil.Process
+    def __init__(self, client: Client, workers: psutil.Process) -> None:
+        self._client = client
+        self._workers = workers
+        self._cribs = {pool: Toolcrib(client, pool=pool) for pool in POOLS}
 
     async def bare(self) -> None:
         """Run one bare workflow."""
-        await self.client.execute_workflow(Bare.run, id=f"bare-{uuid.uuid4().hex}", task_queue=QUEUE)
+        await self._client.execute_workflow(Bare.run, id=f"bare-{uuid.uuid4().hex}", task_queue=QUEUE)
 
-    async def task(self) -> str:
-        """Run one task, and return its id."""
-        handle = await self.crib.submit(GOAL)
+    async def nothing(self) -> str:
+        """Run one task that does nothing, and return its id: what toolcrib itself costs."""
+        return await self._task("nothing")
+
+    async def shell(self) -> str:
+        """Run one task that is an empty shell script, and return its id."""
+        return await self._task("shell")
+
+    async def submit(self, goal: str) -> TaskHandle:
+        """Submit a shell script."""
+        return await self._cribs["shell"].submit(goal)
+
+    async def _task(self, pool: str) -> str:
+        handle = await self._cribs[pool].submit(":")
         await handle.result()
         return handle.id
 
     async def memory(self) -> float:
         """Return what the workers' process takes, in MiB."""
-        return float(self.worker.memory_info().rss) / 2**20
+        return float(self._workers.memory_info().rss) / 2**20
 
     async def pool_events(self) -> int:
         """Return how many events the pool has written in all its runs."""
         total = 0
-        async for run in self.client.list_workflows(f"WorkflowId = '{pool_workflow_id('bench')}'"):
-            found = await self.client.get_workflow_handle(run.id, run_id=run.run_id).describe()
+        async for run in self._client.list_workflows(f"WorkflowId = '{pool_workflow_id('shell')}'"):
+            found = await self._client.get_workflow_handle(run.id, run_id=run.run_id).describe()
             total += found.history_length
         return total
 
     async def event_kinds(self, task_id: str) -> Counter[str]:
         """Return how often each kind of event is in a task's history."""
-        events = self.client.get_workflow_handle(task_id).fetch_history_events()
+        events = self._client.get_workflow_handle(task_id).fetch_history_events()
         return Counter([EventType.Name(event.event_type).removeprefix("EVENT_TYPE_") async for event in events])
 
 
@@ -101,16 +110,20 @@ async def lap(count: int, width: int, call: Callable[[], Awaitable[Any]]) -> Lap
     return Lap(rate=count / whole, p50=took[len(took) // 2], p99=took[int(len(took) * 0.99)])
 
 
-async def interleaved(bench: Bench, count: int, width: int, rounds: int) -> dict[str, Any]:
-    """Run bare workflows and tasks in turn, and return the medians of both and of their ratio."""
-    pairs = [(await lap(count, width, bench.bare), await lap(count, width, bench.task)) for _ in range(rounds)]
-    return {
-        "width": width,
-        "bare": asdict(_median([bare for bare, _ in pairs])),
-        "task": asdict(_median([task for _, task in pairs])),
-        "ratio": statistics.median(task.rate / bare.rate for bare, task in pairs),
-        "latency_ratio": statistics.median(task.p50 / bare.p50 for bare, task in pairs),
-    }
+async def interleaved(bench: Bench, count: int, width: int, rounds: int) -> list[dict[str, Any]]:
+    """Run bare workflows and both kinds of tasks in turn; return medians, of their ratios to the bare ones as well."""
+    kinds = {"bare": bench.bare, "nothing": bench.nothing, "shell": bench.shell}
+    laps = [{kind: await lap(count, width, call) for kind, call in kinds.items()} for _ in range(rounds)]
+    return [
+        {
+            "width": width,
+            "kind": kind,
+            **asdict(_median([turn[kind] for turn in laps])),
+            "rate_ratio": statistics.median(turn[kind].rate / turn["bare"].rate for turn in laps),
+            "p50_ratio": statistics.median(turn[kind].p50 / turn["bare"].p50 for turn in laps),
+        }
+        for kind in kinds
+    ]
 
 
 def _median(laps: list[Lap]) -> Lap:
@@ -119,34 +132,30 @@ def _median(laps: list[Lap]) -> Lap:
 
 async def measure(bench: Bench, options: argparse.Namespace) -> dict[str, Any]:
     """Return all figures."""
-    await lap(20, 5, bench.bare)
-    await lap(20, 5, bench.task)
-    before = await bench.pool_events()
-    widths = [
-        await interleaved(bench, max(20, options.tasks // 5), 1, 3),
-        await interleaved(bench, options.tasks, options.devices, options.rounds),
-        await interleaved(bench, options.tasks, 5 * options.devices, 3),
+    for call in (bench.bare, bench.nothing, bench.shell):
+        await lap(20, 5, call)
+    rows = [
+        *await interleaved(bench, max(20, options.tasks // 5), 1, 3),
+        *await interleaved(bench, options.tasks, options.devices, options.rounds),
+        *await interleaved(bench, options.tasks, 5 * options.devices, 3),
     ]
-    pool_before = await bench.pool_events()
-    await lap(options.tasks, options.devices, bench.task)
-    pool = (await bench.pool_events() - pool_before) / options.tasks
-    direct = await bench.event_kinds(await bench.task())
-    queued = await queued_events(bench, options.devices)
-    await lap(options.soak, options.devices, bench.task)
+    before = await bench.pool_events()
+    await lap(options.tasks, options.devices, bench.shell)
+    pool_events = (await bench.pool_events() - before) / options.tasks
+    await lap(options.soak, options.devices, bench.shell)
     return {
-        "widths": widths,
-        "events": dict(direct),
-        "events_queued": dict(queued),
-        "events_pool": pool,
-        "pool_events_all": await bench.pool_events() - before,
+        "rows": rows,
+        "events": dict(await bench.event_kinds(await bench.shell())),
+        "events_queued": dict(await queued_events(bench, options.devices)),
+        "events_pool": pool_events,
         "memory_mib": await bench.memory(),
     }
 
 
 async def queued_events(bench: Bench, devices: int) -> Counter[str]:
     """Return the events of a task that waited in the queue."""
-    blockers = [await bench.crib.submit("sleep 1") for _ in range(devices)]
-    waiting = await bench.crib.submit(GOAL)
+    blockers = [await bench.submit("sleep 1") for _ in range(devices)]
+    waiting = await bench.submit(":")
     await waiting.result()
     for blocker in blockers:
         await blocker.result()
@@ -165,7 +174,7 @@ async def ready_bench(devices: int) -> AsyncIterator[Bench]:
                 if (await workers.stdout.readline()).strip() != b"ready":
                     raise SystemExit("the workers did not start")
                 client = await connect_to(plain_target(server.address))
-                yield Bench(client, Toolcrib(client, pool="bench"), psutil.Process(workers.pid))
+                yield Bench(client, psutil.Process(workers.pid))
             finally:
                 workers.terminate()
                 await workers.wait()
@@ -173,26 +182,25 @@ async def ready_bench(devices: int) -> AsyncIterator[Bench]:
 
 def show(result: dict[str, Any]) -> None:
     """Print the figures beside what they should be."""
-    table = Table("width", "bare/s", "tasks/s", "ratio", "bare p50", "task p50", "p50 ratio", "task p99")
-    for row in result["widths"]:
-        bare, task = row["bare"], row["task"]
+    table = Table("width", "what", "a second", "of bare", "p50", "of bare", "p99")
+    for row in result["rows"]:
         table.add_row(
             str(row["width"]),
-            f"{bare['rate']:.1f}",
-            f"{task['rate']:.1f}",
-            f"{row['ratio']:.2f}",
-            f"{bare['p50']:.0f} ms",
-            f"{task['p50']:.0f} ms",
-            f"{row['latency_ratio']:.2f}",
-            f"{task['p99']:.0f} ms",
+            row["kind"],
+            f"{row['rate']:.1f}",
+            f"{row['rate_ratio']:.2f}",
+            f"{row['p50']:.0f} ms",
+            f"{row['p50_ratio']:.2f}",
+            f"{row['p99']:.0f} ms",
+            end_section=row["kind"] == "shell",
         )
     console = Console()
     console.print(table)
     for name, at_most, value in (
-        ("events a task", TARGETS["events"], sum(result["events"].values())),
-        ("events a task through the queue", TARGETS["events_queued"], sum(result["events_queued"].values())),
-        ("events in the pool a task", TARGETS["events_pool"], result["events_pool"]),
-        ("workers' memory, MiB", TARGETS["memory"], result["memory_mib"]),
+        ("events a task", 22, sum(result["events"].values())),
+        ("events a task through the queue", 28, sum(result["events_queued"].values())),
+        ("events in the pool a task", 6, result["events_pool"]),
+        ("workers' memory, MiB", 250, result["memory_mib"]),
     ):
         console.print(f"{name}: {value:.1f} (at most {at_most})")
     for kind, count in sorted(result["events_queued"].items(), key=lambda item: -item[1]):

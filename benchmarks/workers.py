@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from bare import QUEUE, Bare, nothing
 from temporalio.worker import Worker
 
+from toolcrib.activities.context import LeaseContext
 from toolcrib.activities.pools import ensure_pool
 from toolcrib.scheduling.config import PoolConfig
 from toolcrib.scheduling.device import DeviceSpec
@@ -21,11 +23,24 @@ from toolcrib.worker.settings import Settings
 from toolcrib.worker.stopping import stop_signals
 from toolcrib.worker.target import plain_target
 
+POOLS = {"nothing": "workers:Nothing", "shell": "shell"}
+"""Pools of the benchmark, each with a host of its own, and what runs their goals."""
+
+
+class Nothing:
+    """A goal runner that costs nothing, as the bare workflow's activity does."""
+
+    async def run(self, goal: str, context: LeaseContext) -> None:
+        """Return at once."""
+
 
 async def serve(address: str, home: Path, devices: int) -> None:
     """Serve until a signal, and say `ready` before."""
     slots = tuple(DeviceSpec(id=f"slot-{n}", driver="local", driver_type="local") for n in range(devices))
-    host = HostFile(id="bench", pool="bench", devices=slots, runners=RunnerNames(goal="shell"))
+    hosts = [
+        HostFile(id=f"host-{pool}", pool=pool, devices=slots, runners=RunnerNames(goal=goal))
+        for pool, goal in POOLS.items()
+    ]
     with stop_signals() as stop:
         client = await connect_to(plain_target(address))
         async with (
@@ -39,12 +54,14 @@ async def serve(address: str, home: Path, devices: int) -> None:
                 max_concurrent_workflow_task_polls=POLLS,
                 max_concurrent_activity_task_polls=POLLS,
             ),
+            AsyncExitStack() as running,
         ):
-            await ensure_pool(client, "bench", PoolConfig(max_concurrent=None, max_queue_depth=20_000))
-            async with host_role(client, host, home, drain=0.0) as agent:
+            for host in hosts:
+                await ensure_pool(client, host.pool, PoolConfig(max_concurrent=None, max_queue_depth=20_000))
+                agent = await running.enter_async_context(host_role(client, host, home, drain=0.0))
                 await agent.registered.wait()
-                print("ready", flush=True)
-                await stop.wait()
+            print("ready", flush=True)
+            await stop.wait()
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from toolcrib.scheduling.names import SCHEDULED_TASK, TASKS_QUEUE, checked_key
 from toolcrib.scheduling.request import TaskRequest
 
 DIGEST: Final = "digest"
-"""The memo by which a repeated submission with the same key is told from another one."""
+"""The memo by which a repeated submission with the same key is told from another one; without a key there is none."""
 _NOT_STARTED: Final = (RPCStatusCode.INVALID_ARGUMENT, RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.NOT_FOUND)
 """With any other error the task may run all the same: its place is not withdrawn, the pool asks after it by itself."""
 
@@ -82,7 +82,7 @@ class Submission:
                 id=self.task_id,
                 task_queue=TASKS_QUEUE,
                 id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
-                memo={DIGEST: self._request.digest},
+                memo={DIGEST: self._request.digest} if self._keyed else None,
                 search_attributes=TypedSearchAttributes(list(_attributes(self._request, admission))),
                 static_summary=self._request.title,
             )
