@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -24,16 +25,21 @@ async def retried(
     No call begins when `patience` is over, and `longest_pause` bounds the time between two calls, in seconds. When no
     further call may be made, the last error is raised.
     """
-
-    async def again() -> Result:
-        return await call()
-
+    begin = time.monotonic()
     try:
         return await call()
     except Exception as error:
         if not may_pass(error):
             raise
-    stop = stop_never if patience is None else stop_before_delay(patience)
+        failed = [error]
+
+    async def again() -> Result:
+        # The first call is made without tenacity, which costs more than it; here its failure is taken note of.
+        if failed:
+            raise failed.pop()
+        return await call()
+
+    stop = stop_never if patience is None else stop_before_delay(patience - (time.monotonic() - begin))
     wait = wait_random_exponential(multiplier=0.1, max=longest_pause)
     return await AsyncRetrying(stop=stop, wait=wait, retry=retry_if_exception(may_pass), reraise=True)(again)
 
