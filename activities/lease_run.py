@@ -16,6 +16,7 @@ from temporalio import activity
 from temporalio.client import AsyncActivityHandle, Client
 from temporalio.service import RPCError, RPCStatusCode
 
+from toolcrib.activities.arrivals import Arrivals
 from toolcrib.activities.claiming import claim
 from toolcrib.activities.context import LeaseContext
 from toolcrib.activities.dispatcher import TaskDispatcher
@@ -52,6 +53,7 @@ class LeaseRuns:
     ) -> None:
         self.incarnation = 0
         """Of this worker; set when it has registered with its pool."""
+        self.arrivals = Arrivals()
         self._client = client
         self._devices = devices
         self._drivers = drivers
@@ -66,6 +68,7 @@ class LeaseRuns:
         """Run one lease, and report how it went in a call of its own, since the SDK's does not tell if it arrived."""
         handle = activity.client().get_async_activity_handle(task_token=activity.info().task_token)
         lease = order.lease
+        await self.arrivals.note(lease)
         renewal = Renewal(lease.ttl, lambda deadline: self._guard.extend(lease.id, deadline))
         try:
             report = await renewal.during(self._serve(order, renewal))
@@ -87,6 +90,8 @@ class LeaseRuns:
         device = self._devices.get(lease.device_id)
         if device is None:
             return _returned(lease, f"host {lease.host_id} has no device {lease.device_id}")
+        if self.arrivals.closed:
+            return _returned(lease, "its host is shutting down")
         try:
             assignment = await claim(self._client, lease, self.incarnation, lease.ttl)
         except ClaimRefused as refusal:

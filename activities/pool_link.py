@@ -11,9 +11,18 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from toolcrib.activities.batching import Batcher
 from toolcrib.scheduling.errors import UnknownPool
-from toolcrib.scheduling.messages import Admission, HostSilent, HostSnapshot, QueueEntry, Registration, Settlement
+from toolcrib.scheduling.lease import Lease
+from toolcrib.scheduling.messages import (
+    Admission,
+    HostLeaves,
+    HostSilent,
+    HostSnapshot,
+    QueueEntry,
+    Registration,
+    Settlement,
+)
 from toolcrib.scheduling.names import pool_workflow_id
-from toolcrib.workflows.contract import POOL_ADMIT, POOL_REGISTER, POOL_SETTLE, POOL_SILENCE
+from toolcrib.workflows.contract import POOL_ADMIT, POOL_LEAVE, POOL_REGISTER, POOL_SETTLE, POOL_SILENCE
 from toolcrib.workflows.failures import refusal_in
 
 RPC_TIMEOUT: Final = timedelta(seconds=25)
@@ -69,6 +78,17 @@ class PoolLink:
     async def silence(self, message: HostSilent) -> None:
         """Tell the pool that a host fell silent."""
         await self._tell(POOL_SILENCE, message)
+
+    async def leave(self, message: HostLeaves) -> list[Lease]:
+        """Say that a host's worker begins to stop, and return the leases that are out on its devices.
+
+        Raises:
+            UnknownPool: there is no such pool.
+            RPCError: Temporal did not take the call; it may be made again.
+        """
+        return await self.ask(
+            lambda: self._handle.execute_update(POOL_LEAVE, message, result_type=list[Lease], rpc_timeout=RPC_TIMEOUT)
+        )
 
     async def ask(self, call: Callable[[], Awaitable[Result]]) -> Result:
         """Return what `call`, an update or query of the pool, returns, with its errors as toolcrib's own."""

@@ -11,11 +11,19 @@ from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.activities.pools import create_pool
 from toolcrib.client.patience import patiently
 from toolcrib.scheduling.config import PoolConfig
-from toolcrib.scheduling.errors import UnknownStrategy
+from toolcrib.scheduling.errors import UnknownDevice, UnknownStrategy
+from toolcrib.scheduling.messages import DeviceOrder, HostOrder
 from toolcrib.scheduling.names import DEFAULT_POOL, pool_workflow_id
 from toolcrib.scheduling.validation import validated
-from toolcrib.scheduling.views import PoolView
-from toolcrib.workflows.contract import POOL_ASSIGN, POOL_CONFIGURE, POOL_STRATEGIES, POOL_VIEW
+from toolcrib.scheduling.views import DeviceView, HostView, PoolView
+from toolcrib.workflows.contract import (
+    POOL_ASSIGN,
+    POOL_CONFIGURE,
+    POOL_DEVICE,
+    POOL_HOST,
+    POOL_STRATEGIES,
+    POOL_VIEW,
+)
 
 TIMEOUT: Final = timedelta(seconds=10)
 
@@ -77,6 +85,82 @@ class PoolHandle:
         )
         return granted
 
+    async def devices(self) -> list[DeviceView]:
+        """Return the pool's devices, in the order in which they were registered.
+
+        Raises:
+            UnknownPool: there is no such pool.
+        """
+        return (await self.show()).devices
+
+    async def device(self, key: str) -> DeviceView:
+        """Return the device called `key`, which is `HOST/DEVICE`.
+
+        Raises:
+            UnknownDevice: the pool has no such device.
+            UnknownPool: there is no such pool.
+        """
+        for view in await self.devices():
+            if view.key == key:
+                return view
+        raise UnknownDevice.named("device", key, self.name)
+
+    async def drain_device(self, key: str) -> DeviceView:
+        """Take a device out of service: who holds it may finish, nobody else gets it. Returns how it is then.
+
+        Raises:
+            UnknownDevice: the pool has no such device.
+            UnknownPool: there is no such pool.
+        """
+        return await self._order_device(DeviceOrder(key=key, kind="drain"))
+
+    async def resume_device(self, key: str) -> DeviceView:
+        """Let tasks have a device again that was out of service, rests or is quarantined; its failures are forgotten.
+
+        Raises:
+            UnknownDevice: the pool has no such device.
+            UnknownPool: there is no such pool.
+        """
+        return await self._order_device(DeviceOrder(key=key, kind="resume"))
+
+    async def quarantine_device(self, key: str, reason: str) -> DeviceView:
+        """Keep a device from tasks, for a `reason` that people see, until it is resumed; who holds it may finish.
+
+        Raises:
+            InvalidRequest: the reason is empty, too long or cannot be printed.
+            UnknownDevice: the pool has no such device.
+            UnknownPool: there is no such pool.
+        """
+        return await self._order_device(DeviceOrder(key=key, kind="quarantine", reason=reason))
+
+    async def hosts(self) -> list[HostView]:
+        """Return the pool's hosts, in the order in which they first came.
+
+        Raises:
+            UnknownPool: there is no such pool.
+        """
+        return (await self.show()).hosts
+
+    async def drain_host(self, host_id: str) -> HostView:
+        """Take all devices of a host out of service: what runs there may finish. Returns how the host is then.
+
+        It is drained when its state is no longer `draining`.
+
+        Raises:
+            UnknownDevice: the pool has no such host.
+            UnknownPool: there is no such pool.
+        """
+        return await self._order_host(HostOrder(host_id=host_id, kind="drain"))
+
+    async def resume_host(self, host_id: str) -> HostView:
+        """Let tasks have the devices of a host again, but for those that are out of service themselves.
+
+        Raises:
+            UnknownDevice: the pool has no such host.
+            UnknownPool: there is no such pool.
+        """
+        return await self._order_host(HostOrder(host_id=host_id, kind="resume"))
+
     async def strategies(self) -> list[str]:
         """Return the strategies that the pool's scheduler knows.
 
@@ -87,6 +171,18 @@ class PoolHandle:
             lambda: self._handle.query(POOL_STRATEGIES, result_type=list[str], rpc_timeout=TIMEOUT)
         )
         return names
+
+    async def _order_device(self, order: DeviceOrder) -> DeviceView:
+        view: DeviceView = await self._ask(
+            lambda: self._handle.execute_update(POOL_DEVICE, order, result_type=DeviceView, rpc_timeout=TIMEOUT)
+        )
+        return view
+
+    async def _order_host(self, order: HostOrder) -> HostView:
+        view: HostView = await self._ask(
+            lambda: self._handle.execute_update(POOL_HOST, order, result_type=HostView, rpc_timeout=TIMEOUT)
+        )
+        return view
 
     async def _ask(self, call: Any) -> Any:
         return await patiently(lambda: self._links.to(self.name).ask(call))

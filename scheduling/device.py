@@ -44,16 +44,19 @@ class PooledDevice:
     properties: dict[str, str] = field(default_factory=dict)
     in_service: bool = True
     reason: str | None = None
+    failures: int = 0
+    """Infrastructure failures in a row."""
+    fault: str | None = None
+    """What they were about, if there are any."""
+    rests_until: float | None = None
+    """Nobody gets it before, in unix seconds; None: it need not rest."""
+    quarantine: str | None = None
+    """Why nobody gets it until a person resumes it; whoever holds it now may finish."""
 
     @property
     def key(self) -> str:
         """Its identity in the pool."""
         return device_key(self.host_id, self.device_id)
-
-    @property
-    def assignable(self) -> bool:
-        """Whether a task may get it now."""
-        return self.state is DeviceState.IDLE and self.in_service
 
     def turn(self, state: DeviceState, now: float, reason: str | None = None) -> None:
         """Put it into `state`, noting since when and why."""

@@ -29,7 +29,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
+
+from toolcrib.scheduling.quoting import shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +132,12 @@ class UnknownDevice(ToolcribError):
 
     code = "unknown_device"
     exit_code = 8
+
+    @classmethod
+    def named(cls, what: Literal["device", "host"], name: str, pool: str, alike: str | None = None) -> UnknownDevice:
+        """Return the error for a device or host that `pool` does not have; `alike` is one that may be meant."""
+        meant = f"; did you mean {alike}?" if alike else ""
+        return cls(f"pool {pool!r} has no {what} {shown(name)}{meant}", hint=f"See: toolcrib {what} list --pool {pool}")
 
 
 class IdempotencyConflict(ToolcribError):

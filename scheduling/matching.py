@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from toolcrib.scheduling.constraints import Constraints
 from toolcrib.scheduling.device import PooledDevice
@@ -13,12 +13,17 @@ from toolcrib.scheduling.waiting import TaskQueue, Waiting
 
 
 def matches(
-    queue: TaskQueue, idle: Sequence[PooledDevice], strategy: AssignmentStrategy, may_go_on: Callable[[], bool]
+    queue: TaskQueue,
+    idle: Sequence[PooledDevice],
+    coming: Callable[[], Iterable[PooledDevice]],
+    strategy: AssignmentStrategy,
+    may_go_on: Callable[[], bool],
 ) -> Iterator[tuple[Waiting, PooledDevice]]:
     """Yield tasks and the devices they get, one pair at a time, as long as `may_go_on`.
 
     Whoever takes a pair removes its task from `queue` before asking for the next one. Only the first task of each
-    demand is looked at, so that the length of the queue does not matter.
+    demand is looked at, so that the length of the queue does not matter; another one only after tasks that let the
+    devices pass. `coming` returns the devices that are free or will be: a task may wait for them and avoid others.
 
     Raises:
         ValueError: the strategy chose a device that it was not offered.
@@ -35,13 +40,35 @@ def matches(
             continue
         passed = passed_over.get(demand, 0)
         task = queue.at(demand, passed)
-        chosen = _choice(strategy, task, fitting)
+        offered = _elsewhere(task, fitting, coming)
+        chosen = _choice(strategy, task, offered) if offered else None
         if chosen is None:
             passed_over[demand] = passed = passed + 1
         else:
             yield task, free.pop(chosen.key)
         if passed < queue.size(demand):
             heapq.heappush(heads, (queue.place(demand, passed), demand))
+
+
+def shunned(demand: Constraints, avoids: Sequence[str], coming: Iterable[PooledDevice]) -> Sequence[str]:
+    """Return the keys of devices that a task leaves alone: those it `avoids`, if any other that fits comes free."""
+    elsewhere = any(device.key not in avoids and demand.matches(device) for device in coming)
+    return avoids if elsewhere else ()
+
+
+def _elsewhere(
+    task: Waiting, fitting: tuple[PooledDevice, ...], coming: Callable[[], Iterable[PooledDevice]]
+) -> tuple[PooledDevice, ...]:
+    """Return those of the idle devices that fit `task` that it may be offered, on other hosts than before if it can.
+
+    A host that died is known to be dead only somewhat later, and until then its other devices look idle.
+    """
+    if not task.avoids:
+        return fitting
+    keys = shunned(task.constraints, task.avoids, coming())
+    offered = tuple(device for device in fitting if device.key not in keys)
+    hosts = {key.partition("/")[0] for key in task.avoids}
+    return tuple(device for device in offered if device.host_id not in hosts) or offered
 
 
 class _Offers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from toolcrib.scheduling.constraints import Constraints
 from toolcrib.scheduling.device import DeviceSpec
@@ -26,6 +26,8 @@ class QueueEntry:
     max_attempts: int | None = None
     known: bool = False
     """Whether it was admitted before: then it is not refused for the queue's depth."""
+    avoids: tuple[str, ...] = ()
+    """Keys of devices on which it failed through no fault of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +57,17 @@ class SettleKind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LeaseEnd:
+    """What the end of a lease says of its device."""
+
+    lease_id: str
+    served: bool
+    """True: its host claimed and ended it. False: it lapsed, an infrastructure failure."""
+    reason: str | None = None
+    """How it lapsed."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settlement:
     """One message from a task to its pool."""
 
@@ -63,6 +76,8 @@ class Settlement:
     lease: Lease | None = None
     entry: QueueEntry | None = None
     """With `requeue`: how the task queues again."""
+    end: LeaseEnd | None = None
+    """None: the lease was given back unused, or there was none; that says nothing of the device."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +167,32 @@ class HostSilent:
     host_id: str
     incarnation: int
     reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostLeaves:
+    """A host's worker begins to stop: it lets its work finish, and takes no new lease."""
+
+    host_id: str
+    incarnation: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceOrder:
+    """What an operator wants of a device."""
+
+    key: str
+    kind: Literal["drain", "resume", "quarantine"]
+    reason: str | None = None
+    """With `quarantine`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostOrder:
+    """What an operator wants of a host and all of its devices."""
+
+    host_id: str
+    kind: Literal["drain", "resume"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,11 +9,12 @@ from typing import Final, Literal
 from pydantic import TypeAdapter
 
 from toolcrib.scheduling.config import PoolConfig
-from toolcrib.scheduling.device import PooledDevice
+from toolcrib.scheduling.device import DeviceState, PooledDevice
 from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.waiting import Waiting
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
+"""2: devices count failures, rest and are quarantined; tasks avoid devices. 1 is loaded, too."""
 
 
 @dataclass(kw_only=True)
@@ -61,6 +62,19 @@ class PoolState:
     problem: str | None = None
     """Why the strategy grants nothing, if it raised."""
 
+    def in_service(self, device: PooledDevice) -> bool:
+        """Return whether its operator lets tasks have `device`: it and its host are in service."""
+        return device.in_service and self.hosts[device.host_id].in_service
+
+    def comes_free(self, device: PooledDevice) -> bool:
+        """Return whether `device` is free for another task now, or will be by itself."""
+        return (
+            self.in_service(device)
+            and device.quarantine is None
+            and device.state not in (DeviceState.QUARANTINED, DeviceState.OFFLINE)
+            and self.hosts[device.host_id].state == "online"
+        )
+
 
 _ADAPTER: Final = TypeAdapter(PoolState)
 
@@ -71,5 +85,7 @@ def dump_state(state: PoolState) -> bytes:
 
 
 def load_state(data: bytes) -> PoolState:
-    """Return the state that `dump_state` wrote."""
-    return _ADAPTER.validate_json(zlib.decompress(data))
+    """Return the state that `dump_state` wrote, of this version or an earlier one."""
+    state = _ADAPTER.validate_json(zlib.decompress(data))
+    state.schema = SCHEMA
+    return state

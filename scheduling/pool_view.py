@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from toolcrib.scheduling.constraints import Constraints
+from toolcrib.scheduling.device import DeviceState, PooledDevice
+from toolcrib.scheduling.lease import Lease
+from toolcrib.scheduling.matching import shunned
 from toolcrib.scheduling.pool import PoolState
 from toolcrib.scheduling.reasons import pending_reason
 from toolcrib.scheduling.scheduler import TaskScheduler
@@ -25,7 +28,7 @@ def pool_view(scheduler: TaskScheduler) -> PoolView:
             "leased": len(state.held),
             "devices": device_views(state),
             "problem": state.problem,
-            "hosts": _host_views(state),
+            "hosts": host_views(state),
             "queue": _queue_views(scheduler, state),
         }
     )
@@ -34,27 +37,25 @@ def pool_view(scheduler: TaskScheduler) -> PoolView:
 def device_views(state: PoolState) -> list[DeviceView]:
     """Return the devices in registration order, each with the lease it is under."""
     leases = {held.lease.device_key: held.lease for held in state.held.values()}
-    views = []
-    for device in state.devices.values():
-        lease = leases.get(device.key)
-        views.append(
-            DeviceView(
-                key=device.key,
-                id=device.device_id,
-                host_id=device.host_id,
-                driver_type=device.driver_type,
-                tags=list(device.tags),
-                properties=device.properties,
-                state=device.state.value,
-                in_service=device.in_service,
-                reason=device.reason,
-                task_id=lease.task_id if lease else None,
-                lease_id=lease.id if lease else None,
-                fencing=lease.fencing if lease else None,
-                since=moment(device.since),
-            )
+    return [
+        _device_view(device, leases.get(device.key), in_service=state.in_service(device))
+        for device in state.devices.values()
+    ]
+
+
+def host_views(state: PoolState) -> list[HostView]:
+    """Return the hosts in the order in which they came."""
+    busy = {held.lease.host_id: None for held in state.held.values()}
+    return [
+        HostView(
+            id=host.host_id,
+            state="draining" if host.state == "online" and not host.in_service and host.host_id in busy else host.state,
+            in_service=host.in_service,
+            incarnation=host.incarnation,
+            last_seen=moment(host.last_seen),
         )
-    return views
+        for host in state.hosts.values()
+    ]
 
 
 def pool_details(scheduler: TaskScheduler) -> str:
@@ -63,10 +64,10 @@ def pool_details(scheduler: TaskScheduler) -> str:
     holders = {lease.device_key: lease.task_id for lease in held}
     cap = scheduler.config.max_concurrent
     lines = [f"queued {len(scheduler.queue)}   leased {len(held)} of {'all devices' if cap is None else cap}", ""]
-    lines += [
-        f"{device.key:<30} {device.state:<12} {holders.get(device.key, device.reason or '')}"
-        for device in devices[:MAX_DEVICES_IN_DETAILS]
-    ]
+    for device in devices[:MAX_DEVICES_IN_DETAILS]:
+        why = _why(device, in_service=scheduler.in_service(device))
+        note = holders.get(device.key) or why or ("" if device.in_service else "out of service")
+        lines.append(f"{device.key:<30} {device.state:<12} {note}")
     if len(devices) > MAX_DEVICES_IN_DETAILS:
         lines.append(f"and {len(devices) - MAX_DEVICES_IN_DETAILS} more")
     problem = f"\n{scheduler.problem}" if scheduler.problem else ""
@@ -76,40 +77,62 @@ def pool_details(scheduler: TaskScheduler) -> str:
 def reasons_for(scheduler: TaskScheduler, task_ids: list[str]) -> dict[str, PendingReason]:
     """Return why each of these tasks waits; one that does not wait is left out."""
     state = scheduler.state
-    demands = {task_id: task.constraints for task_id in task_ids if (task := scheduler.queue.get(task_id))}
-    return {task_id: _reason(scheduler, state, demand) for task_id, demand in demands.items()}
+    return {
+        task_id: _reason(scheduler, state, task.constraints, task.avoids)
+        for task_id in task_ids
+        if (task := scheduler.queue.get(task_id))
+    }
 
 
-def _reason(scheduler: TaskScheduler, state: PoolState, demand: Constraints) -> PendingReason:
-    return pending_reason(demand, list(state.devices.values()), below_cap=scheduler.below_cap)
+def _reason(scheduler: TaskScheduler, state: PoolState, demand: Constraints, avoids: tuple[str, ...]) -> PendingReason:
+    keys = shunned(demand, avoids, scheduler.coming())
+    devices = [device for device in state.devices.values() if device.key not in keys]
+    reason = pending_reason(demand, devices, state.in_service, below_cap=scheduler.below_cap)
+    if not keys:
+        return reason
+    return PendingReason(code=reason.code, text=f"{reason.text}; it avoids {', '.join(keys)}, where its lease lapsed")
 
 
-def _host_views(state: PoolState) -> list[HostView]:
-    return [
-        HostView(
-            id=host.host_id,
-            state=host.state,
-            in_service=host.in_service,
-            incarnation=host.incarnation,
-            last_seen=moment(host.last_seen),
-        )
-        for host in state.hosts.values()
-    ]
+def _why(device: PooledDevice, *, in_service: bool) -> str | None:
+    """Return why a device is in its state, and if it rests until when; or else why it is out of service."""
+    if device.state is DeviceState.RESTING and device.rests_until is not None:
+        return f"{device.reason}; rests until {moment(device.rests_until):%Y-%m-%dT%H:%M:%SZ}"
+    by_host = device.in_service and not in_service
+    return device.reason or ("its host is out of service" if by_host else None)
+
+
+def _device_view(device: PooledDevice, lease: Lease | None, *, in_service: bool) -> DeviceView:
+    return DeviceView(
+        key=device.key,
+        id=device.device_id,
+        host_id=device.host_id,
+        driver_type=device.driver_type,
+        tags=list(device.tags),
+        properties=device.properties,
+        state=device.state.value,
+        in_service=in_service,
+        reason=_why(device, in_service=in_service),
+        task_id=lease.task_id if lease else None,
+        lease_id=lease.id if lease else None,
+        fencing=lease.fencing if lease else None,
+        since=moment(device.since),
+    )
 
 
 def _queue_views(scheduler: TaskScheduler, state: PoolState) -> list[QueuedView]:
-    reasons: dict[Constraints, PendingReason] = {}
+    reasons: dict[tuple[Constraints, tuple[str, ...]], PendingReason] = {}
     views = []
     for position, task in enumerate(state.queue[:MAX_QUEUE_SHOWN], 1):
-        if task.constraints not in reasons:
-            reasons[task.constraints] = _reason(scheduler, state, task.constraints)
+        asked = (task.constraints, task.avoids)
+        if asked not in reasons:
+            reasons[asked] = _reason(scheduler, state, *asked)
         views.append(
             QueuedView(
                 id=task.task_id,
                 position=position,
                 priority=task.priority,
                 submitted_at=moment(task.submitted_at),
-                pending_reason=reasons[task.constraints],
+                pending_reason=reasons[asked],
             )
         )
     return views

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Final, Literal
@@ -29,12 +29,18 @@ _KEPT_BY: Final[dict[DeviceState, tuple[_Kept, str]]] = {
 """What keeps a device from a task: reason and word. What passes by itself comes before what does not."""
 
 
-def pending_reason(demand: Constraints, devices: Sequence[PooledDevice], *, below_cap: bool) -> PendingReason:
+def pending_reason(
+    demand: Constraints,
+    devices: Sequence[PooledDevice],
+    in_service: Callable[[PooledDevice], bool],
+    *,
+    below_cap: bool,
+) -> PendingReason:
     """Return why a task with `demand` does not run now, given the pool's `devices`."""
     fitting = [device for device in devices if demand.matches(device)]
     if not fitting:
         return PendingReason(code="no_such_device", text=_mismatch(demand, devices))
-    serving = [device.state for device in fitting if device.in_service]
+    serving = [device.state for device in fitting if in_service(device)]
     if not serving:
         return PendingReason(code="out_of_service", text=_said({"out of service": len(fitting)}))
     if DeviceState.IDLE in serving:

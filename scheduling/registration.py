@@ -8,7 +8,7 @@ from typing import Final
 from toolcrib.scheduling.constraints import checked_tags
 from toolcrib.scheduling.device import DeviceSpec, DeviceState, PooledDevice
 from toolcrib.scheduling.errors import InvalidRequest
-from toolcrib.scheduling.messages import HostSilent, HostSnapshot
+from toolcrib.scheduling.messages import HostLeaves, HostSilent, HostSnapshot
 from toolcrib.scheduling.names import checked_name, device_key
 from toolcrib.scheduling.pool import PooledHost, PoolState
 from toolcrib.scheduling.quoting import shown
@@ -57,23 +57,45 @@ def silence_host(state: PoolState, message: HostSilent, now: float) -> None:
     if host is None or host.incarnation != message.incarnation:
         return
     host.state = "offline"
-    for device in state.devices.values():
-        if device.host_id == message.host_id and device.state is DeviceState.IDLE:
-            device.turn(DeviceState.OFFLINE, now, message.reason)
+    _go_offline(state, message.host_id, message.reason, now)
+
+
+def leave_host(state: PoolState, message: HostLeaves, now: float) -> bool:
+    """Let no new task have devices of a host whose worker stops, and return whether that one is still its newest."""
+    host = state.hosts.get(message.host_id)
+    if host is None or host.incarnation != message.incarnation:
+        return False
+    if host.state == "online":
+        host.state = "draining"
+        _go_offline(state, host.host_id, "its host is draining", now)
+    return True
 
 
 def device_freed(state: PoolState, key: str, now: float) -> None:
-    """Put a device that nobody holds into the state that its host is in; drop it if its host no longer has it."""
+    """Put a device that nobody holds into the state that it and its host call for; drop it if its host has it no more.
+
+    A quarantine comes before a rest, and that before the host being away.
+    """
     device = state.devices.get(key)
     if device is None:
         return
     host = state.hosts.get(device.host_id)
     if host is None or device.device_id not in host.device_ids:
         del state.devices[key]
-    elif host.state == "offline":
-        device.turn(DeviceState.OFFLINE, now, "its host is offline")
+    elif device.quarantine is not None:
+        device.turn(DeviceState.QUARANTINED, now, device.quarantine)
+    elif device.rests_until is not None and device.rests_until > now:
+        device.turn(DeviceState.RESTING, now, device.fault)
+    elif host.state != "online":
+        device.turn(DeviceState.OFFLINE, now, f"its host is {host.state}")
     else:
         device.turn(DeviceState.IDLE, now)
+
+
+def _go_offline(state: PoolState, host_id: str, reason: str, now: float) -> None:
+    for device in state.devices.values():
+        if device.host_id == host_id and device.state in (DeviceState.IDLE, DeviceState.OFFLINE):
+            device.turn(DeviceState.OFFLINE, now, reason)
 
 
 def _register_device(state: PoolState, host_id: str, spec: DeviceSpec, now: float) -> None:

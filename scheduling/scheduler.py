@@ -8,11 +8,15 @@ from typing import Final
 from toolcrib.scheduling.config import PoolConfig
 from toolcrib.scheduling.device import DeviceState, PooledDevice
 from toolcrib.scheduling.errors import ErrorBody, QueueFull
+from toolcrib.scheduling.health import judge, next_wake, wake
 from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.matching import matches
 from toolcrib.scheduling.messages import (
     Admission,
     AskedAfter,
+    DeviceOrder,
+    HostLeaves,
+    HostOrder,
     HostSilent,
     HostSnapshot,
     QueueEntry,
@@ -21,7 +25,8 @@ from toolcrib.scheduling.messages import (
     Settlement,
 )
 from toolcrib.scheduling.pool import Held, PoolState
-from toolcrib.scheduling.registration import device_freed, register_host, silence_host
+from toolcrib.scheduling.registration import device_freed, leave_host, register_host, silence_host
+from toolcrib.scheduling.service import carry_out, check_order
 from toolcrib.scheduling.strategies import STRATEGIES, Rank, StrategyRegistry, checked_rank
 from toolcrib.scheduling.waiting import MAX_WEIGHT, TaskQueue, Waiting
 
@@ -30,6 +35,8 @@ START_WITHIN: Final = 30.0
 CHECK_AFTER: Final = START_WITHIN + 5.0
 """The pool asks Temporal so long after an admission or a grant whether the task runs."""
 MAX_PROBLEM_LENGTH: Final = 500
+MAX_AVOIDED: Final = 5
+"""Devices that one task avoids, those that it had last: they are part of the pool's state."""
 RENEW_PLACE_AFTER: Final = 600.0
 """A queued task asks again for its place this often; the pool asks after one that did not."""
 
@@ -61,6 +68,10 @@ class TaskScheduler:
     def devices(self) -> list[PooledDevice]:
         """The pool's devices, in registration order."""
         return list(self._state.devices.values())
+
+    def in_service(self, device: PooledDevice) -> bool:
+        """Return whether its operator lets tasks have `device`."""
+        return self._state.in_service(device)
 
     @property
     def held(self) -> list[Lease]:
@@ -95,7 +106,7 @@ class TaskScheduler:
             return QueueFull(
                 f"pool {self._state.name!r} has {len(self._queue)} queued tasks, its limit is {depth}"
             ).body
-        if self._queue.weight_with(entry.task_id, entry.constraints) > MAX_WEIGHT:
+        if self._queue.weight_with(entry.task_id, entry.constraints, entry.avoids) > MAX_WEIGHT:
             return QueueFull(f"the queue of pool {self._state.name!r} takes more than {MAX_WEIGHT:,} bytes").body
         return None
 
@@ -122,15 +133,18 @@ class TaskScheduler:
         """Bind waiting tasks to idle devices that fit, as the strategy says, and return the new leases.
 
         Each grant is recorded whole: task, attempt, device, deadlines and fencing number. None to make is no error.
-        While the strategy cannot say where each task stands there is no order, and so there are no grants.
+        While the strategy cannot say where each task stands there is no order, and so there are no grants. Devices
+        that have rested long enough take part.
         """
-        idle = [device for device in self._state.devices.values() if device.assignable]
+        wake(self._state, now)
+        devices = self._state.devices.values()
+        idle = [device for device in devices if device.state is DeviceState.IDLE and self.in_service(device)]
         if not idle or not self.below_cap or self._queue.unranked:
             return []
         grants: list[Lease] = []
         try:
             strategy = self._registry.get(self.config.strategy)
-            for task, device in matches(self._queue, idle, strategy, lambda: self.below_cap):
+            for task, device in matches(self._queue, idle, self.coming, strategy, lambda: self.below_cap):
                 grants.append(self._grant(task, device, now))
             self._state.problem = None
         except Exception as error:  # noqa: BLE001 - a third party's strategy must not take the pool down
@@ -154,6 +168,14 @@ class TaskScheduler:
     def busy(self) -> bool:
         """Whether any task waits or holds a device."""
         return bool(self._state.held) or len(self._queue) > 0
+
+    def coming(self) -> Iterator[PooledDevice]:
+        """Yield the devices that are free for a task or will be by themselves, in registration order."""
+        return (device for device in self._state.devices.values() if self._state.comes_free(device))
+
+    def next_wake(self) -> float | None:
+        """Return when `assign` has to be called because a device will have rested; None if none rests."""
+        return next_wake(self._state)
 
     def next_check(self) -> float | None:
         """Return when the pool has to ask after a task next."""
@@ -193,6 +215,32 @@ class TaskScheduler:
     def silence(self, message: HostSilent, now: float) -> None:
         """Take a host out that no longer heartbeats; leases it has out live until they expire."""
         silence_host(self._state, message, now)
+
+    def leave(self, message: HostLeaves, now: float) -> list[Lease]:
+        """Grant nothing more on a host whose worker begins to stop, and return the leases that are out on it.
+
+        An older worker than the host's newest is told of none.
+        """
+        newest = leave_host(self._state, message, now)
+        return [lease for lease in self.held if newest and lease.host_id == message.host_id]
+
+    def check_order(self, order: DeviceOrder | HostOrder) -> None:
+        """Let an operator's order pass that can be carried out.
+
+        Raises:
+            UnknownDevice: the pool has no such device or host.
+            InvalidRequest: a quarantine without a reason, or with one that cannot be kept.
+        """
+        check_order(self._state, order)
+
+    def order(self, order: DeviceOrder | HostOrder, now: float) -> None:
+        """Let tasks have a device, or a host's devices, or not, as an operator wants; what runs there may finish.
+
+        Raises:
+            UnknownDevice, InvalidRequest: as `check_order`.
+        """
+        carry_out(self._state, order, now)
+        self.assign(now)
 
     def configure(self, config: PoolConfig, now: float) -> None:
         """Change the settings.
@@ -248,6 +296,9 @@ class TaskScheduler:
         if held is None or not (whatever_is_out or (message.lease and message.lease.id == held.lease.id)):
             return None
         del self._state.held[message.task_id]
+        device = self._state.devices.get(held.lease.device_key)
+        if device is not None and message.end is not None and message.end.lease_id == held.lease.id:
+            judge(device, message.end, now)
         device_freed(self._state, held.lease.device_key, now)
         return held.task
 
@@ -272,6 +323,7 @@ class TaskScheduler:
                 max_attempts=entry.max_attempts,
                 check_at=now + CHECK_AFTER,
                 heard_at=now,
+                avoids=tuple(key for key in entry.avoids if key in self._state.devices)[-MAX_AVOIDED:],
             )
         )
 

@@ -21,6 +21,7 @@ from toolcrib.scheduling.messages import (
     Admission,
     Assignment,
     Claim,
+    LeaseEnd,
     Progress,
     QueueEntry,
     Report,
@@ -114,6 +115,7 @@ class TaskRecord:
             attempts=len(self.attempts),
             max_attempts=self.request.max_attempts,
             known=known,
+            avoids=tuple(dict.fromkeys(a.lease.device_key for a in self.attempts if a.outcome is Outcome.EXPIRED)),
         )
 
     # ---- what happens
@@ -253,7 +255,15 @@ class TaskRecord:
             task_id=self.task_id,
             lease=self.attempts[-1].lease,
             entry=self.entry(known=True) if again else None,
+            end=self._lease_end(),
         )
+
+    def withdrawal(self, *, confirmed: bool = True) -> Settlement:
+        """Return what the pool has to know when the task no longer wants a device.
+
+        Whether its host `confirmed` that the work has ended matters if that was cancelled.
+        """
+        return Settlement(kind=SettleKind.WITHDRAW, task_id=self.task_id, end=self._lease_end(confirmed=confirmed))
 
     def turning_down(self, lease: Lease) -> Settlement:
         """Return what the pool has to know of a lease that is `UNWANTED`; a task that still waits waits on."""
@@ -266,6 +276,18 @@ class TaskRecord:
         )
 
     # ---- inside
+
+    def _lease_end(self, *, confirmed: bool = True) -> LeaseEnd | None:
+        last = self.attempts[-1] if self.attempts else None
+        if last is None or last.open:
+            return None
+        if last.outcome is Outcome.EXPIRED:
+            return LeaseEnd(lease_id=last.lease.id, served=False, reason=last.reason)
+        if not confirmed:
+            return LeaseEnd(lease_id=last.lease.id, served=False, reason="its host did not confirm that it has ended")
+        if last.claimed_at is None or last.outcome is Outcome.RETURNED:
+            return None
+        return LeaseEnd(lease_id=last.lease.id, served=True)
 
     def _again_or_fail(self, now: float) -> None:
         if self.counted_attempts < self.max_attempts:

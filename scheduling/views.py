@@ -134,7 +134,7 @@ class DeviceView(View):
 
 
 class HostView(View):
-    """A host of a pool."""
+    """A host of a pool; `draining` while it takes no new work, but some is still under way."""
 
     id: str
     state: Literal["online", "offline", "draining"]

@@ -31,6 +31,8 @@ class Waiting:
     """When the pool asks Temporal whether the task still runs, unless it hears from it before."""
     heard_at: float
     """When the pool last heard from the task."""
+    avoids: tuple[str, ...] = ()
+    """Keys of devices that it gets only if it can get no other."""
 
     def heard(self, now: float, check_after: float) -> None:
         """Note that the task spoke, and when to ask after it if it falls silent."""
@@ -72,7 +74,7 @@ class TaskQueue:
             self.weight += _demand_weight(task.constraints)
         self._buckets[task.constraints][place] = task
         self._places[task.task_id] = (task.constraints, place)
-        self.weight += entry_weight(task.task_id)
+        self.weight += entry_weight(task.task_id, task.avoids)
 
     def remove(self, task_id: str) -> Waiting | None:
         """Take a task out; None if it is not there."""
@@ -81,8 +83,8 @@ class TaskQueue:
         demand, place = self._places.pop(task_id)
         self.unranked.pop(task_id, None)
         bucket = self._buckets[demand]
-        task = bucket.pop(place)
-        self.weight -= entry_weight(task_id)
+        task: Waiting = bucket.pop(place)
+        self.weight -= entry_weight(task_id, task.avoids)
         if not bucket:
             del self._buckets[demand]
             self.weight -= _demand_weight(demand)
@@ -117,15 +119,15 @@ class TaskQueue:
         """Return every task, first served first."""
         return sorted(self, key=lambda task: self._places[task.task_id][1])
 
-    def weight_with(self, task_id: str, demand: Constraints) -> int:
+    def weight_with(self, task_id: str, demand: Constraints, avoids: tuple[str, ...] = ()) -> int:
         """Return what the queue would weigh with one more task."""
         more = 0 if demand in self._buckets else _demand_weight(demand)
-        return self.weight + entry_weight(task_id) + more
+        return self.weight + entry_weight(task_id, avoids) + more
 
 
-def entry_weight(task_id: str) -> int:
+def entry_weight(task_id: str, avoids: tuple[str, ...] = ()) -> int:
     """Return the bytes that a task adds to a pool's compressed state."""
-    return len(task_id) + _ENTRY_WEIGHT
+    return len(task_id) + _ENTRY_WEIGHT + sum(len(key) for key in avoids)
 
 
 def _demand_weight(demand: Constraints) -> int:

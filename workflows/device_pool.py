@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final
 
@@ -16,6 +17,9 @@ from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import (
     Admission,
     AskedAfter,
+    DeviceOrder,
+    HostLeaves,
+    HostOrder,
     HostSilent,
     HostSnapshot,
     QueueEntry,
@@ -24,11 +28,11 @@ from toolcrib.scheduling.messages import (
 )
 from toolcrib.scheduling.names import DEVICE_POOL, LINK_QUEUE, pool_workflow_id
 from toolcrib.scheduling.pool import PoolState, dump_state, load_state
-from toolcrib.scheduling.pool_view import pool_details, pool_view, reasons_for
+from toolcrib.scheduling.pool_view import device_views, host_views, pool_details, pool_view, reasons_for
 from toolcrib.scheduling.scheduler import TaskScheduler
 from toolcrib.scheduling.strategies import STRATEGIES
 from toolcrib.scheduling.validation import validated
-from toolcrib.scheduling.views import PendingReason, PoolView
+from toolcrib.scheduling.views import DeviceView, HostView, PendingReason, PoolView
 from toolcrib.workflows.contract import (
     ASK_AFTER,
     DELIVER,
@@ -36,6 +40,9 @@ from toolcrib.workflows.contract import (
     POOL_ADMIT,
     POOL_ASSIGN,
     POOL_CONFIGURE,
+    POOL_DEVICE,
+    POOL_HOST,
+    POOL_LEAVE,
     POOL_REASONS,
     POOL_REGISTER,
     POOL_SETTLE,
@@ -55,6 +62,8 @@ DELIVERY_TIME: Final = timedelta(seconds=2)
 PATIENCE: Final = timedelta(seconds=40)
 CHECK_PAUSE: Final = 10.0
 """Seconds between two looks for overdue tasks, at least."""
+WAKE_PAUSE: Final = 1.0
+"""Seconds between two looks for devices that have rested, at least: those that failed together wake together."""
 
 
 @workflow.defn(name=DEVICE_POOL)
@@ -82,10 +91,10 @@ class DevicePool:
 
     @workflow.run
     async def run(self, config: Any = None, carried: bytes | None = None, max_events: int = MAX_HISTORY_EVENTS) -> None:
-        """Deliver grants and ask after silent tasks, for ever."""
+        """Deliver grants, ask after silent tasks and wake rested devices, for ever."""
         if self._fault is not None:
             raise to_failure(self._fault)
-        checks = asyncio.create_task(self._ask_after_silent_tasks())
+        checks = asyncio.create_task(self._look_after_things())
         while not self._run_is_full():
             await workflow.wait_condition(lambda: bool(self._fresh_grants()) or self._run_is_full())
             if grants := self._fresh_grants():
@@ -133,6 +142,35 @@ class DevicePool:
         self._signals += 1
         self._scheduler.silence(message, workflow.time())
         self._changed()
+
+    @workflow.update(name=POOL_LEAVE)
+    def leave(self, message: HostLeaves) -> list[Lease]:
+        """Grant nothing more on a host whose worker begins to stop, and return the leases that are out on it."""
+        leases = self._scheduler.leave(message, workflow.time())
+        self._changed()
+        return leases
+
+    @workflow.update(name=POOL_DEVICE)
+    def device(self, order: DeviceOrder) -> DeviceView:
+        """Let tasks have a device, or not, as its operator wants, and return how it is now."""
+        self._carry_out(order)
+        return next(view for view in device_views(self._scheduler.state) if view.key == order.key)
+
+    @device.validator
+    def check_device(self, order: DeviceOrder) -> None:
+        """Refuse a device that is not there, and a quarantine without a reason."""
+        self._check_order(order)
+
+    @workflow.update(name=POOL_HOST)
+    def host(self, order: HostOrder) -> HostView:
+        """Let tasks have a host's devices, or not, as its operator wants, and return how it is now."""
+        self._carry_out(order)
+        return next(view for view in host_views(self._scheduler.state) if view.id == order.host_id)
+
+    @host.validator
+    def check_host(self, order: HostOrder) -> None:
+        """Refuse a host that is not there."""
+        self._check_order(order)
 
     @workflow.update(name=POOL_CONFIGURE)
     def configure(self, changes: dict[str, Any]) -> None:
@@ -207,15 +245,31 @@ class DevicePool:
             if self._on_their_way.get(lease.task_id) == lease:
                 del self._on_their_way[lease.task_id]
 
-    # ---- tasks that fell silent
+    # ---- what needs a look now and then
 
-    async def _ask_after_silent_tasks(self) -> None:
+    async def _look_after_things(self) -> None:
+        """Assign when devices have rested, and ask after tasks that fell silent; no timer runs while nothing is on."""
         while True:
-            await workflow.wait_condition(lambda: self._scheduler.busy)
-            wait = (self._scheduler.next_check() or 0) - workflow.time()
-            await workflow.sleep(max(wait, CHECK_PAUSE))
+            await workflow.wait_condition(lambda: self._scheduler.busy or self._scheduler.next_wake() is not None)
+            await self._until_next_look()
+            self._scheduler.assign(workflow.time())
+            self._changed()
             if overdue := self._scheduler.overdue(workflow.time()):
                 await self._ask_after(overdue)
+
+    async def _until_next_look(self) -> None:
+        """Wait until a task or device is due; a device that begins to rest meanwhile may be due earlier."""
+        begun, check = workflow.time(), self._scheduler.next_check()
+        silent = None if check is None else max(check, begun + CHECK_PAUSE)
+
+        def due() -> float:
+            wake = self._scheduler.next_wake()
+            rested = None if wake is None else max(wake, begun + WAKE_PAUSE)
+            return min((at for at in (silent, rested) if at is not None), default=begun)
+
+        planned = due()
+        with suppress(TimeoutError):
+            await workflow.wait_condition(lambda: due() < planned, timeout=max(planned - begun, 0.001))
 
     async def _ask_after(self, task_ids: list[str]) -> None:
         asked_at = workflow.time()
@@ -245,6 +299,17 @@ class DevicePool:
             or info.get_current_history_length() >= self._max_events
             or self._signals >= MAX_SIGNALS
         )
+
+    def _check_order(self, order: DeviceOrder | HostOrder) -> None:
+        try:
+            self._scheduler.check_order(order)
+        except ToolcribError as error:
+            raise to_failure(error) from None
+
+    def _carry_out(self, order: DeviceOrder | HostOrder) -> None:
+        self._check_order(order)
+        self._scheduler.order(order, workflow.time())
+        self._changed()
 
     def _changed(self) -> None:
         workflow.set_current_details(pool_details(self._scheduler))

@@ -22,8 +22,6 @@ from toolcrib.scheduling.messages import (
     LeaseOrder,
     Progress,
     Report,
-    SettleKind,
-    Settlement,
 )
 from toolcrib.scheduling.names import SCHEDULED_TASK, host_queue
 from toolcrib.scheduling.request import TaskRequest, parse_request
@@ -171,10 +169,11 @@ class ScheduledTask:
         if attempt is not None and activity is not None and activity.done():
             self._conclude(activity)
         record.cancel(workflow.time())
+        confirmed = True
         if attempt is not None and activity is not None and not activity.done():
             self._publish()
-            await self._stop(activity, attempt.lease)
-        await self._withdraw()
+            confirmed = await self._stop(activity, attempt.lease)
+        await self._withdraw(confirmed=confirmed)
 
     # ---- single steps
 
@@ -209,14 +208,16 @@ class ScheduledTask:
             summary=f"attempt {lease.attempt} on {lease.device_key}",
         )
 
-    async def _stop(self, activity: workflow.ActivityHandle[Report], lease: Lease) -> None:
-        """Cancel a lease's activity and wait for its host to confirm, but no longer than the lease can live."""
+    async def _stop(self, activity: workflow.ActivityHandle[Report], lease: Lease) -> bool:
+        """Cancel a lease's activity and return whether its host confirms that, for as long as the lease can live."""
         activity.cancel()
         try:
             await workflow.wait_condition(activity.done, timeout=lease.ttl + CONFIRM_GRACE)
-            _ = activity.cancelled() or activity.exception()
         except TimeoutError:
             workflow.logger.warning("the host did not confirm the end of a lease", extra={"lease": lease.id})
+            return False
+        error = None if activity.cancelled() else activity.exception()
+        return not (isinstance(error, ActivityError) and isinstance(error.cause, ActivityTimeout))
 
     def _conclude(self, activity: workflow.ActivityHandle[Report]) -> None:
         """Take what came of the attempt's activity; a cancellation that follows is not about it."""
@@ -234,8 +235,8 @@ class ScheduledTask:
             await workflow.wait_condition(workflow.all_handlers_finished)
         await workflow.wait_condition(workflow.all_handlers_finished)
 
-    async def _withdraw(self) -> None:
-        await settle(self._record.request.pool, Settlement(kind=SettleKind.WITHDRAW, task_id=self._record.task_id))
+    async def _withdraw(self, *, confirmed: bool = True) -> None:
+        await settle(self._record.request.pool, self._record.withdrawal(confirmed=confirmed))
 
     def _publish(self) -> None:
         """Show the task's state in search attributes and in the Web UI's details."""

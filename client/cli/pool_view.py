@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from toolcrib.client.cli.format import setting, since
@@ -29,13 +30,23 @@ def say_pool(view: PoolView) -> None:
     )
     if view.devices:
         say("")
-        say_table(("DEVICE", "TYPE", "STATE", "SINCE", "TASK", "TAGS"), map(_device_row, view.devices))
+        say_devices(view.devices)
     if view.hosts:
         say("")
-        say_table(("HOST", "STATE", "LAST SEEN"), map(_host_row, view.hosts))
+        say_hosts(view.hosts)
     if view.queue:
         say("")
         say_table(("QUEUED", "PRIORITY", "WAITED", "WHY"), map(_queue_row, view.queue))
+
+
+def say_devices(views: Iterable[DeviceView]) -> None:
+    """Write devices, one a line."""
+    say_table(("DEVICE", "TYPE", "STATE", "SINCE", "TASK", "TAGS"), map(_device_row, views))
+
+
+def say_hosts(views: Iterable[HostView]) -> None:
+    """Write hosts, one a line."""
+    say_table(("HOST", "STATE", "LAST SEEN"), map(_host_row, views))
 
 
 def _device_row(view: DeviceView) -> tuple[str, ...]:

@@ -100,10 +100,11 @@ async def test_s1_56_the_reason_is_the_lease(lab: Lab) -> None:
 
 
 async def test_s1_57_its_device_is_released(lab: Lab) -> None:
-    """The device of a task that failed so is idle again."""
+    """The device of a task that failed so is nobody's, and idle again when it has rested."""
     crib, _ = await expired_at_the_limit(lab)
     pool = await until_pool(crib, lambda pool: pool.leased == 0)
-    assert [device.state for device in pool.devices] == ["idle"]
+    assert [device.state for device in pool.devices] == ["resting"]
+    await until_pool(crib, lambda pool: [device.state for device in pool.devices] == ["idle"])
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])

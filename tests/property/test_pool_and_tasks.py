@@ -5,12 +5,15 @@ Whatever it does: no device has two users, and when all has arrived, every task 
 
 from __future__ import annotations
 
+from typing import Literal
+
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from support.rules import START, claim, device, pool, report
+from toolcrib.scheduling.device import DeviceState
 from toolcrib.scheduling.lease import Attempt, Lease
-from toolcrib.scheduling.messages import Admission, AskedAfter, QueueEntry, ReportOutcome, SettleKind, Settlement
+from toolcrib.scheduling.messages import Admission, AskedAfter, DeviceOrder, QueueEntry, ReportOutcome, Settlement
 from toolcrib.scheduling.request import TaskRequest
 from toolcrib.scheduling.task import Offer, TaskRecord
 
@@ -40,10 +43,10 @@ class WorldMachine(RuleBasedStateMachine):
         self.tasks[record.task_id] = record
         self.to_pool.append(record.entry(known=False))
 
-    @rule(n=ANY)
-    def cancel(self, n: int) -> None:
+    @rule(n=ANY, confirmed=st.booleans())
+    def cancel(self, n: int, confirmed: bool) -> None:
         if n < len(self.tasks):
-            self._cancel(self.tasks[f"t{n}"])
+            self._cancel(self.tasks[f"t{n}"], confirmed)
 
     @precondition(lambda self: self.open_attempts)
     @rule(n=ANY, outcome=st.sampled_from(ReportOutcome), expires=RARELY)
@@ -54,6 +57,10 @@ class WorldMachine(RuleBasedStateMachine):
             self.to_pool.append(record.settlement())
         else:
             self._run(record, attempt, outcome)
+
+    @rule(n=st.integers(0, 1), kind=st.sampled_from(["drain", "resume", "quarantine"]))
+    def look_after_a_device(self, n: int, kind: Literal["drain", "resume", "quarantine"]) -> None:
+        self.pool.order(DeviceOrder(key=("h/d1", "h/d2")[n], kind=kind, reason="its cable is loose"), self.now)
 
     @rule(n=ANY)
     def ask_again_for_a_place(self, n: int) -> None:
@@ -121,7 +128,7 @@ class WorldMachine(RuleBasedStateMachine):
         assert len({lease.device_key for lease in used}) == len(used)
 
     def teardown(self) -> None:
-        """In the end every message arrives, tasks speak up again, hosts run what they have, and nothing is left over.
+        """In the end every message arrives, tasks speak up again, devices are mended, and nothing is left over.
 
         A task that waits asks again for its place after ten minutes; here, every round takes that long.
         """
@@ -129,10 +136,12 @@ class WorldMachine(RuleBasedStateMachine):
             if self._all_done():
                 break
             self._round()
+        for n in (0, 1):
+            self.look_after_a_device(n, "resume")
         assert self._all_done()
         assert not self.pool.held
         assert not self.pool.busy
-        assert all(each.assignable for each in self.pool.devices)
+        assert all(each.state is DeviceState.IDLE for each in self.pool.devices)
 
     # ---- how it is done
 
@@ -146,6 +155,8 @@ class WorldMachine(RuleBasedStateMachine):
         for record, attempt in self.open_attempts:
             self._run(record, attempt, ReportOutcome.DONE)
         self.now += 700
+        for n in (0, 1):
+            self.look_after_a_device(n, "resume")
         for n in range(len(self.tasks)):
             self.ask_again_for_a_place(n)
         self.repair()
@@ -162,10 +173,10 @@ class WorldMachine(RuleBasedStateMachine):
             record.expire("it was not claimed in time", self.now)
         self.to_pool.append(record.settlement())
 
-    def _cancel(self, record: TaskRecord) -> None:
+    def _cancel(self, record: TaskRecord, confirmed: bool) -> None:
         if not record.ended:
             record.cancel(self.now)
-            self.to_pool.append(Settlement(kind=SettleKind.WITHDRAW, task_id=record.task_id))
+            self.to_pool.append(record.withdrawal(confirmed=confirmed))
 
 
 TestWorld = WorldMachine.TestCase

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -11,8 +12,21 @@ from support.pool_model import PoolModel
 from support.rules import START, device, entry, settlement, snapshot
 from toolcrib.scheduling.config import PoolConfig
 from toolcrib.scheduling.device import DeviceSpec, DeviceState
+from toolcrib.scheduling.errors import UnknownDevice
+from toolcrib.scheduling.health import QUARANTINE_AFTER, REST
 from toolcrib.scheduling.lease import Lease
-from toolcrib.scheduling.messages import AskedAfter, HostSilent, HostSnapshot, QueueEntry, SettleKind, Settlement
+from toolcrib.scheduling.messages import (
+    AskedAfter,
+    DeviceOrder,
+    HostLeaves,
+    HostOrder,
+    HostSilent,
+    HostSnapshot,
+    LeaseEnd,
+    QueueEntry,
+    SettleKind,
+    Settlement,
+)
 from toolcrib.scheduling.pool import PoolState, dump_state, load_state
 from toolcrib.scheduling.pool_view import pool_details, pool_view, reasons_for
 from toolcrib.scheduling.scheduler import CHECK_AFTER, RENEW_PLACE_AFTER, TaskScheduler
@@ -23,6 +37,10 @@ DEVICES = st.sampled_from(["d1", "d2", "d3"])
 TYPES = st.sampled_from(["phone", "slot"])
 TAGS = st.lists(st.sampled_from(["a", "b"]), unique=True, max_size=2).map(lambda tags: tuple(sorted(tags)))
 FEW = st.integers(0, 5)
+KEYS = st.builds("{}/{}".format, HOSTS, DEVICES)
+AVOIDED = st.lists(KEYS, max_size=6, unique=True).map(tuple)
+ENDS = st.sampled_from([None, True, False, False])
+"""What the end of a lease says: nothing, that the device served, or that it failed."""
 
 
 def mostly_none(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -89,29 +107,53 @@ class PoolMachine(RuleBasedStateMachine):
                 assert answer.submitted_at == self.model.tasks[answer.task_id].submitted_at
 
     @precondition(lambda self: self.leases)
-    @rule(picks=st.lists(st.tuples(FEW, st.sampled_from(SettleKind), TAGS), min_size=1, max_size=3))
-    def settle(self, picks: list[tuple[int, SettleKind, tuple[str, ...]]]) -> None:
-        self._settle([self._about(self.leases[-1 - n % len(self.leases)], kind, tags) for n, kind, tags in picks])
+    @rule(picks=st.lists(st.tuples(FEW, st.sampled_from(SettleKind), TAGS, ENDS), min_size=1, max_size=3))
+    def settle(self, picks: list[tuple[int, SettleKind, tuple[str, ...], bool | None]]) -> None:
+        self._settle([self._about(self._past(n), kind, end, tags=tags) for n, kind, tags, end in picks])
 
     @precondition(lambda self: self.scheduler.held)
-    @rule(n=FEW, kind=st.sampled_from(SettleKind), twice=st.booleans())
-    def give_back(self, n: int, kind: SettleKind, twice: bool) -> None:
+    @rule(n=FEW, kind=st.sampled_from(SettleKind), end=ENDS, avoids=AVOIDED, twice=st.booleans())
+    def give_back(self, n: int, kind: SettleKind, end: bool | None, avoids: tuple[str, ...], twice: bool) -> None:
         lease = self.scheduler.held[n % len(self.scheduler.held)]
         place = self.model.tasks[lease.task_id].submitted_at
-        self._settle([self._about(lease, kind, ())] * (1 + twice))
+        self._settle([self._about(lease, kind, end, avoids=avoids)] * (1 + twice))
         if kind is SettleKind.REQUEUE:
             assert self.model.tasks[lease.task_id].submitted_at == place
 
+    @precondition(lambda self: self.scheduler.held)
+    @rule(n=FEW)
+    def fail_once_more(self, n: int) -> None:
+        lease = self.scheduler.held[n % len(self.scheduler.held)]
+        avoids = (*self.model.tasks[lease.task_id].avoids, lease.device_key)
+        self._settle([self._about(lease, SettleKind.REQUEUE, end=False, avoids=avoids)])
+
     @precondition(lambda self: self.model.tasks)
-    @rule(n=FEW, kind=st.sampled_from(SettleKind))
-    def settle_without_a_lease(self, n: int, kind: SettleKind) -> None:
+    @rule(n=FEW, kind=st.sampled_from(SettleKind), end=ENDS, about=FEW)
+    def settle_without_a_lease(self, n: int, kind: SettleKind, end: bool | None, about: int) -> None:
         task_id = list(self.model.tasks)[n % len(self.model.tasks)]
-        self._settle([Settlement(kind=kind, task_id=task_id)])
+        says = None if end is None or not self.leases else LeaseEnd(lease_id=self._past(about).id, served=end)
+        self._settle([Settlement(kind=kind, task_id=task_id, end=says)])
 
     @rule(host=SNAPSHOTS)
     def register(self, host: HostSnapshot) -> None:
-        assert self.scheduler.register(host, self.now).incarnation == self.model.register(host)
+        assert self.scheduler.register(host, self.now).incarnation == self.model.register(host, self.now)
         self._decided()
+
+    @rule(host_id=HOSTS, late=st.integers(0, 3).map(lambda n: n == 0))
+    def leave(self, host_id: str, late: bool) -> None:
+        host = self.model.hosts.get(host_id)
+        message = HostLeaves(host_id=host_id, incarnation=host.incarnation - late if host else 1)
+        out = [lease for lease in self.scheduler.held if lease.host_id == host_id]
+        assert self.scheduler.leave(message, self.now) == (out if self.model.silence(message) else [])
+        self._decided()
+
+    @rule(key=KEYS, kind=st.sampled_from(["drain", "resume", "resume", "quarantine"]))
+    def order_a_device(self, key: str, kind: Any) -> None:
+        self._order(DeviceOrder(key=key, kind=kind, reason="its screen is broken"))
+
+    @rule(host_id=HOSTS, kind=st.sampled_from(["drain", "resume", "resume"]))
+    def order_a_host(self, host_id: str, kind: Any) -> None:
+        self._order(HostOrder(host_id=host_id, kind=kind))
 
     @rule(host_id=HOSTS, late=st.integers(0, 3).map(lambda n: n == 0))
     def silence(self, host_id: str, late: bool) -> None:
@@ -127,11 +169,18 @@ class PoolMachine(RuleBasedStateMachine):
         self.scheduler.configure(config, self.now)
         self.model.cap, self.model.depth = config.max_concurrent, config.max_queue_depth
         self.model.strategy = config.strategy
-        self.model.decide()
+        self.model.decide(self.now)
         self._decided()
 
     @rule()
     def assign(self) -> None:
+        self.scheduler.assign(self.now)
+        self.model.decide(self.now)
+        self._decided()
+
+    @rule()
+    def decide_twice(self) -> None:
+        self.assign()
         assert not self.scheduler.assign(self.now)
 
     @precondition(lambda self: self.leases)
@@ -154,7 +203,7 @@ class PoolMachine(RuleBasedStateMachine):
         self.model.settle([Settlement(kind=SettleKind.WITHDRAW, task_id=task_id) for task_id in silent], self.now)
         self._decided()
 
-    @rule(seconds=st.sampled_from([0.0, 0.0001, 1.0, 40.0]))
+    @rule(seconds=st.sampled_from([0.0, 0.0001, 1.0, REST, 40.0]))
     def time_passes(self, seconds: float) -> None:
         self.now += seconds
 
@@ -175,19 +224,36 @@ class PoolMachine(RuleBasedStateMachine):
         assert [device.key for device in self.scheduler.devices] == list(self.model.devices)
 
     @invariant()
-    def a_device_has_one_holder_or_none(self) -> None:
-        """Leased are the devices that have a holder, and only those; idle are those of hosts that are online."""
+    def a_device_has_one_state(self) -> None:
+        """Leased are the devices that have a holder, and only those; the others are as they should be."""
         keys = [lease.device_key for lease in self.scheduler.held]
         states = {device.key: device.state for device in self.scheduler.devices}
         assert sorted(keys) == sorted(key for key, state in states.items() if state is DeviceState.LEASED)
-        assert self.model.idle == [key for key, state in states.items() if state is DeviceState.IDLE]
+        assert states == {key: self.model.state(key) for key in self.model.devices}
+
+    @invariant()
+    def a_device_that_fails_rests_and_is_then_quarantined(self) -> None:
+        """Failures in a row are counted; at the limit nobody gets the device, and it always says why."""
+        for one in self.scheduler.devices:
+            assert one.failures == self.model.devices[one.key].failures
+            assert one.failures < QUARANTINE_AFTER or one.quarantine is not None
+            assert (one.quarantine is not None) == self.model.devices[one.key].quarantined
+            if one.state in (DeviceState.RESTING, DeviceState.QUARANTINED, DeviceState.OFFLINE):
+                assert one.reason
+
+    @invariant()
+    def it_wakes_devices_in_time(self) -> None:
+        """As long as a device rests, it is known when it will have rested, which is soon."""
+        wake = self.scheduler.next_wake()
+        assert (wake is not None) == any(self.model.state(key) == "resting" for key in self.model.devices)
+        assert wake is None or wake <= self.now + REST * (QUARANTINE_AFTER - 1)
 
     @invariant()
     def no_device_idles_while_a_task_could_have_it(self) -> None:
-        """Below the cap, no task that waits fits a device that is idle."""
+        """Below the cap, no task that waits fits a device that is idle, unless it failed there and can go elsewhere."""
         if self.scheduler.below_cap:
             fitting = [(t, key) for t in self.model.queued for key in self.model.idle if self.model.fits(t, key)]
-            assert not fitting
+            assert all(self.model.avoids(task_id, key) for task_id, key in fitting)
         assert not [r for r in reasons_for(self.scheduler, self.model.queued).values() if r.code == "in_line"]
 
     @invariant()
@@ -195,7 +261,8 @@ class PoolMachine(RuleBasedStateMachine):
         """The weight of the queue is that of its entries and demands; what is to be delivered is held."""
         demands = dict.fromkeys(task.constraints for task in self.scheduler.queue)
         texts = [text for d in demands for text in (d.driver_type, d.device_id, d.host_id, *d.tags) if text]
-        weight = sum(20 + len(task_id) for task_id in self.model.queued) + sum(len(text) for text in texts)
+        avoided = [key for task_id in self.model.queued for key in self.model.tasks[task_id].avoids]
+        weight = sum(20 + len(task_id) for task_id in self.model.queued) + sum(map(len, (*texts, *avoided)))
         assert self.scheduler.queue.weight == weight
         assert not self.scheduler.queue.unranked
         assert self.scheduler.problem is None
@@ -221,9 +288,29 @@ class PoolMachine(RuleBasedStateMachine):
 
     # ---- how it is done
 
-    def _about(self, lease: Lease, kind: SettleKind, tags: tuple[str, ...]) -> Settlement:
-        again = entry(lease.task_id, *tags, submitted_at=lease.assigned_at, attempts=lease.attempt, known=True)
-        return settlement(kind, lease, again if kind is SettleKind.REQUEUE else None)
+    def _past(self, n: int) -> Lease:
+        return self.leases[-1 - n % len(self.leases)]
+
+    def _about(
+        self, lease: Lease, kind: SettleKind, end: bool | None, *, tags: tuple[str, ...] = (), **fields: Any
+    ) -> Settlement:
+        place = {"submitted_at": lease.assigned_at, "attempts": lease.attempt, "known": True}
+        again = entry(lease.task_id, *tags, **place, **fields)
+        says = None if end is None else LeaseEnd(lease_id=lease.id, served=end, reason="it lapsed")
+        return settlement(kind, lease, again if kind is SettleKind.REQUEUE else None, says)
+
+    def _order(self, order: DeviceOrder | HostOrder) -> None:
+        before = dump_state(self.scheduler.state)
+        if self.model.order(order, self.now):
+            self.scheduler.check_order(order)
+            self.scheduler.order(order, self.now)
+            self._decided()
+            return
+        with pytest.raises(UnknownDevice):
+            self.scheduler.check_order(order)
+        with pytest.raises(UnknownDevice):
+            self.scheduler.order(order, self.now)
+        assert dump_state(self.scheduler.state) == before
 
     def _settle(self, messages: list[Settlement]) -> None:
         self.scheduler.settle(messages, self.now)
@@ -239,6 +326,8 @@ class PoolMachine(RuleBasedStateMachine):
             assert lease.fencing > max((before.fencing for before in self.leases), default=0)
             assert lease.fencing >= int(self.now * 1000)
             assert lease.claim_by == self.now + self.scheduler.config.claim_timeout
+            assert self.model.in_service(lease.device_key)
+            assert self.model.comes_free(lease.device_key)
             self.leases.append(lease)
         for lease in self.scheduler.held:
             self.model.tasks[lease.task_id].lease_id = lease.id

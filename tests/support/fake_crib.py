@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from toolcrib.scheduling.errors import ToolcribError, UnknownTask
-from toolcrib.scheduling.views import PoolView, TaskView
+from toolcrib.scheduling.errors import ToolcribError, UnknownDevice, UnknownTask
+from toolcrib.scheduling.views import DeviceView, HostView, PoolView, TaskView
 
 CREATED = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 
@@ -107,6 +107,48 @@ class FakePool:
     async def assign(self) -> int:
         """Grant two."""
         return 2
+
+    async def devices(self) -> list[DeviceView]:
+        """Return the devices of the prepared view."""
+        return self.view.devices
+
+    async def device(self, key: str) -> DeviceView:
+        """Return one of them, or raise that it is unknown."""
+        for view in self.view.devices:
+            if view.key == key:
+                return view
+        raise UnknownDevice.named("device", key, self.name)
+
+    async def drain_device(self, key: str) -> DeviceView:
+        """Remember it, and return the device out of service."""
+        return await self._ordered("drain_device", key, in_service=False)
+
+    async def resume_device(self, key: str) -> DeviceView:
+        """Remember it, and return the device as it is."""
+        return await self._ordered("resume_device", key)
+
+    async def quarantine_device(self, key: str, reason: str) -> DeviceView:
+        """Remember it, and return the device quarantined."""
+        return await self._ordered("quarantine_device", key, state="quarantined", reason=reason)
+
+    async def hosts(self) -> list[HostView]:
+        """Return the hosts of the prepared view."""
+        return self.view.hosts
+
+    async def drain_host(self, host_id: str) -> HostView:
+        """Remember it, and return the first host, which is draining."""
+        self.calls.append(("drain_host", {"host_id": host_id}))
+        return self.view.hosts[0].model_copy(update={"state": "draining", "in_service": False})
+
+    async def resume_host(self, host_id: str) -> HostView:
+        """Remember it, and return the first host."""
+        self.calls.append(("resume_host", {"host_id": host_id}))
+        return self.view.hosts[0]
+
+    async def _ordered(self, call: str, key: str, **changes: Any) -> DeviceView:
+        found = await self.device(key)
+        self.calls.append((call, {"key": key, **changes}))
+        return found.model_copy(update=changes)
 
 
 @dataclass

@@ -14,8 +14,9 @@ from temporalio.client import Client
 from toolcrib.client import TaskHandle, TaskView, Toolcrib, UnknownPool
 from toolcrib.scheduling.device import DeviceSpec
 from toolcrib.scheduling.views import PoolView
+from toolcrib.worker.host_agent import HostAgent
 from toolcrib.worker.host_file import HostFile, RunnerNames
-from toolcrib.worker.host_role import HostAgent, host_role
+from toolcrib.worker.host_role import host_role
 
 Answer = TypeVar("Answer")
 

@@ -10,7 +10,17 @@ from dataclasses import dataclass, field
 
 from toolcrib.scheduling.constraints import Constraints
 from toolcrib.scheduling.device import DeviceSpec
-from toolcrib.scheduling.messages import HostSilent, HostSnapshot, QueueEntry, SettleKind, Settlement
+from toolcrib.scheduling.messages import (
+    DeviceOrder,
+    HostLeaves,
+    HostOrder,
+    HostSilent,
+    HostSnapshot,
+    LeaseEnd,
+    QueueEntry,
+    SettleKind,
+    Settlement,
+)
 from toolcrib.scheduling.names import device_key
 
 
@@ -23,8 +33,21 @@ class ModelTask:
     submitted_at: float
     arrival: int
     heard_at: float
+    avoids: Sequence[str] = ()
     device: str | None = None
     lease_id: str | None = None
+
+
+@dataclass(kw_only=True)
+class ModelDevice:
+    """A device, and what is held against it."""
+
+    host: str
+    spec: DeviceSpec
+    in_service: bool = True
+    failures: int = 0
+    rests_until: float = 0.0
+    quarantined: bool = False
 
 
 @dataclass(kw_only=True)
@@ -35,6 +58,7 @@ class ModelHost:
     incarnation: int
     devices: Sequence[str]
     online: bool = True
+    in_service: bool = True
 
 
 @dataclass
@@ -45,9 +69,11 @@ class PoolModel:
     depth: int
     strategy: str = "fifo_match"
     tasks: dict[str, ModelTask] = field(default_factory=dict)
-    devices: dict[str, tuple[str, DeviceSpec]] = field(default_factory=dict)
+    devices: dict[str, ModelDevice] = field(default_factory=dict)
     hosts: dict[str, ModelHost] = field(default_factory=dict)
     arrivals: int = 0
+    decided_at: float = 0.0
+    """When it gave devices away last: those that rested till then were awake."""
 
     @property
     def queued(self) -> list[str]:
@@ -62,18 +88,45 @@ class PoolModel:
     @property
     def idle(self) -> list[str]:
         """The devices that may be given away, in the order of their registration."""
-        taken = self.held.values()
-        return [key for key, (host, _) in self.devices.items() if self.hosts[host].online and key not in taken]
+        return [key for key in self.devices if self.state(key) == "idle" and self.in_service(key)]
+
+    def in_service(self, key: str) -> bool:
+        """Return whether neither a device nor its host is out of service."""
+        device = self.devices[key]
+        return device.in_service and self.hosts[device.host].in_service
+
+    def state(self, key: str) -> str:
+        """Return the state that a device is in."""
+        device = self.devices[key]
+        if key in self.held.values():
+            return "leased"
+        if device.quarantined:
+            return "quarantined"
+        if device.rests_until > self.decided_at:
+            return "resting"
+        return "idle" if self.hosts[device.host].online else "offline"
+
+    def comes_free(self, key: str) -> bool:
+        """Return whether a device will be idle by itself sooner or later, if it is not."""
+        device = self.devices[key]
+        return self.in_service(key) and self.hosts[device.host].online and not device.quarantined
 
     def fits(self, task_id: str, key: str) -> bool:
-        """Return whether a task may have a device."""
-        demand, (host, spec) = self.tasks[task_id].demand, self.devices[key]
+        """Return whether a device is what a task asks for."""
+        demand, device = self.tasks[task_id].demand, self.devices[key]
         wanted = (
-            (demand.driver_type, spec.driver_type),
-            (demand.device_id, spec.id),
-            (demand.host_id, host),
+            (demand.driver_type, device.spec.driver_type),
+            (demand.device_id, device.spec.id),
+            (demand.host_id, device.host),
         )
-        return all(asked in (None, there) for asked, there in wanted) and set(demand.tags) <= set(spec.tags)
+        return all(asked in (None, there) for asked, there in wanted) and set(demand.tags) <= set(device.spec.tags)
+
+    def avoids(self, task_id: str, key: str) -> bool:
+        """Return whether a task leaves a device alone, because it failed there and can go elsewhere."""
+        avoided = self.tasks[task_id].avoids
+        return key in avoided and any(
+            self.fits(task_id, other) and self.comes_free(other) for other in self.devices if other not in avoided
+        )
 
     def admit(self, entries: Iterable[QueueEntry], now: float) -> list[bool]:
         """Take tasks in, and return for each whether it was."""
@@ -85,7 +138,7 @@ class PoolModel:
                 self.tasks[entry.task_id].heard_at = now
             elif taken:
                 self._queue(entry, now, None)
-                self.decide()
+                self.decide(now)
             answers.append(taken)
         return answers
 
@@ -97,12 +150,14 @@ class PoolModel:
             waits = task is not None and task.device is None
             if in_time or (message.kind is SettleKind.WITHDRAW and (waits or message.lease is None)):
                 self.tasks.pop(message.task_id, None)
+                if task is not None and task.device is not None and message.end is not None:
+                    self._judge(task, message.end, now)
+            self._forget_devices()
             if message.kind is SettleKind.REQUEUE and message.entry and message.task_id not in self.tasks:
                 self._queue(message.entry, now, task if in_time else None)
-            self._forget_devices()
-        self.decide()
+        self.decide(now)
 
-    def register(self, snapshot: HostSnapshot) -> int:
+    def register(self, snapshot: HostSnapshot, now: float) -> int:
         """Take in a host."""
         before = self.hosts.get(snapshot.host_id)
         same = before is not None and before.instance == snapshot.instance
@@ -110,30 +165,63 @@ class PoolModel:
             instance=snapshot.instance,
             incarnation=(before.incarnation if before else 0) + (not same),
             devices=[spec.id for spec in snapshot.devices],
+            in_service=before.in_service if before else True,
         )
         self.hosts[snapshot.host_id] = host
         for spec in snapshot.devices:
-            self.devices[device_key(snapshot.host_id, spec.id)] = (snapshot.host_id, spec)
+            key = device_key(snapshot.host_id, spec.id)
+            self.devices.setdefault(key, ModelDevice(host=snapshot.host_id, spec=spec)).spec = spec
         self._forget_devices()
-        self.decide()
+        self.decide(now)
         return host.incarnation
 
-    def silence(self, message: HostSilent) -> None:
-        """Take a host out, unless a newer worker of its speaks."""
+    def silence(self, message: HostSilent | HostLeaves) -> bool:
+        """Take a host out, unless a newer worker of its speaks, and return whether it was."""
         host = self.hosts.get(message.host_id)
-        if host is not None and host.incarnation == message.incarnation:
-            host.online = False
+        if host is None or host.incarnation != message.incarnation:
+            return False
+        host.online = False
+        return True
 
-    def decide(self) -> None:
+    def order(self, order: DeviceOrder | HostOrder, now: float) -> bool:
+        """Do what an operator wants, and return whether there is such a device or host."""
+        if isinstance(order, HostOrder):
+            if order.host_id in self.hosts:
+                self.hosts[order.host_id].in_service = order.kind == "resume"
+        elif (device := self.devices.get(order.key)) is not None:
+            if order.kind == "resume":
+                self.devices[order.key] = ModelDevice(host=device.host, spec=device.spec)
+            device.in_service &= order.kind != "drain"
+            device.quarantined |= order.kind == "quarantine"
+        else:
+            return False
+        self.decide(now)
+        return isinstance(order, DeviceOrder) or order.host_id in self.hosts
+
+    def decide(self, now: float) -> None:
         """Give devices away until nobody can get one."""
+        self.decided_at = now
         while (pair := self._next_pair()) is not None:
             self.tasks[pair[0]].device = pair[1]
 
     def _next_pair(self) -> tuple[str, str] | None:
         if self.cap is not None and len(self.held) >= self.cap:
             return None
-        pairs = ((task_id, key) for task_id in self.queued for key in self.idle if self.fits(task_id, key))
+        pairs = ((task_id, key) for task_id in self.queued for key in self._choices(task_id))
         return next(pairs, None)
+
+    def _choices(self, task_id: str) -> list[str]:
+        hosts = {key.partition("/")[0] for key in self.tasks[task_id].avoids}
+        choices = [key for key in self.idle if self.fits(task_id, key) and not self.avoids(task_id, key)]
+        return sorted(choices, key=lambda key: self.devices[key].host in hosts)
+
+    def _judge(self, task: ModelTask, end: LeaseEnd, now: float) -> None:
+        if end.lease_id != task.lease_id or task.device is None:
+            return
+        device = self.devices[task.device]
+        device.failures = 0 if end.served else device.failures + 1
+        device.rests_until = now + 10 * device.failures
+        device.quarantined |= device.failures >= 3
 
     def _place(self, task_id: str) -> tuple[float, ...]:
         task = self.tasks[task_id]
@@ -148,11 +236,12 @@ class PoolModel:
             submitted_at=before.submitted_at if before else asked,
             arrival=before.arrival if before else self.arrivals,
             heard_at=now,
+            avoids=[key for key in entry.avoids if key in self.devices][-5:],
         )
         self.arrivals += before is None
 
     def _forget_devices(self) -> None:
         taken = self.held.values()
-        for key, (host, spec) in list(self.devices.items()):
-            if spec.id not in self.hosts[host].devices and key not in taken:
+        for key, device in list(self.devices.items()):
+            if device.spec.id not in self.hosts[device.host].devices and key not in taken:
                 del self.devices[key]

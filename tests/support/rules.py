@@ -10,7 +10,16 @@ from toolcrib.scheduling.constraints import Constraints
 from toolcrib.scheduling.device import DeviceSpec, DeviceState, PooledDevice
 from toolcrib.scheduling.errors import ErrorBody, InvalidRequest
 from toolcrib.scheduling.lease import Lease
-from toolcrib.scheduling.messages import Claim, HostSnapshot, QueueEntry, Report, ReportOutcome, SettleKind, Settlement
+from toolcrib.scheduling.messages import (
+    Claim,
+    HostSnapshot,
+    LeaseEnd,
+    QueueEntry,
+    Report,
+    ReportOutcome,
+    SettleKind,
+    Settlement,
+)
 from toolcrib.scheduling.pool import PoolState
 from toolcrib.scheduling.request import parse_request
 from toolcrib.scheduling.scheduler import TaskScheduler
@@ -76,9 +85,24 @@ def holders(scheduler: TaskScheduler) -> dict[str, str]:
     return {lease.task_id: lease.device_id for lease in scheduler.held}
 
 
-def settlement(kind: SettleKind, lease: Lease, again: QueueEntry | None = None) -> Settlement:
-    """Return what the task of `lease` says about it; `again` is how it queues again."""
-    return Settlement(kind=kind, task_id=lease.task_id, lease=lease, entry=again)
+def settlement(
+    kind: SettleKind, lease: Lease, again: QueueEntry | None = None, end: LeaseEnd | None = None
+) -> Settlement:
+    """Return what the task of `lease` says about it; `again` is how it queues again, `end` is about the device."""
+    return Settlement(kind=kind, task_id=lease.task_id, lease=lease, entry=again, end=end)
+
+
+def served(lease: Lease) -> Settlement:
+    """Return what a task says whose work has ended."""
+    return settlement(SettleKind.RELEASE, lease, end=LeaseEnd(lease_id=lease.id, served=True))
+
+
+def lapsed(lease: Lease, *tags: str, avoids: tuple[str, ...] = (), **fields: Any) -> Settlement:
+    """Return what a task says whose lease has lapsed, and that wants another device; `fields` are those of `entry`."""
+    tried = (*avoids, lease.device_key)
+    again = entry(lease.task_id, *tags, attempts=lease.attempt, known=True, avoids=tried, **fields)
+    end = LeaseEnd(lease_id=lease.id, served=False, reason="the host stopped renewing it")
+    return settlement(SettleKind.REQUEUE, lease, again, end)
 
 
 def task(max_attempts: int = 3, **request: Any) -> TaskRecord:

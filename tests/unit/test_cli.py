@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 pytest_plugins = ["support.cli"]
 
 COMMANDS = ["submit", "status", "list", "watch", "cancel", "strategies", "doctor", "up", "worker", "demo"]
-POOL_COMMANDS = ["create", "configure", "show", "assign"]
+GROUPS = {
+    "pool": ["create", "configure", "show", "assign"],
+    "device": ["list", "show", "drain", "resume", "quarantine"],
+    "host": ["list", "drain", "resume"],
+}
 TESTS = Path(__file__).parent.parent
 
 _WITH_A_FAKE = """
@@ -57,7 +61,8 @@ def _in_a_process(
 
 
 @pytest.mark.parametrize(
-    "words", [[name] for name in COMMANDS] + [["pool", name] for name in POOL_COMMANDS] + [["pool"], []]
+    "words",
+    [[name] for name in (*COMMANDS, *GROUPS)] + [[group, name] for group in GROUPS for name in GROUPS[group]] + [[]],
 )
 def test_every_help_ends_with_examples(cli: Run, words: list[str]) -> None:
     """Each help goes to stdout, ends with examples that can be copied, and has no boxes."""
@@ -97,6 +102,8 @@ def test_help_needs_neither_temporal_nor_pydantic() -> None:
         (["list", "--limit", "0"], "--limit", "toolcrib list --help"),
         (["list", "-o", "xml"], "--output", "toolcrib list --help"),
         (["pool"], "Missing command", "toolcrib pool --help"),
+        (["device", "drain"], "Missing argument", "toolcrib device drain --help"),
+        (["device", "quarantine", "h/d"], "--reason", "toolcrib device quarantine --help"),
         (["pool", "create", "p", "--max-concurrent", "few"], "neither a number nor 'none'", "--help"),
         (["pool", "configure", "p"], "at least one setting", "--help"),
         (["submit", "x", "--input", "novalue"], "is not K=V", "--help"),

@@ -15,7 +15,8 @@ from toolcrib.scheduling.config import MAX_QUEUE_DEPTH
 from toolcrib.scheduling.constraints import MAX_TAG_LENGTH, MAX_TAGS
 from toolcrib.scheduling.device import DeviceSpec
 from toolcrib.scheduling.errors import InvalidRequest
-from toolcrib.scheduling.messages import SettleKind
+from toolcrib.scheduling.health import MAX_REASON_LENGTH
+from toolcrib.scheduling.messages import DeviceOrder, HostOrder, SettleKind
 from toolcrib.scheduling.pool import dump_state, load_state
 from toolcrib.scheduling.registration import MAX_DEVICES_WEIGHT
 from toolcrib.scheduling.scheduler import TaskScheduler
@@ -106,6 +107,32 @@ def test_the_worst_queue_fits_or_is_refused(name: Words, tag: Words, each: int, 
         for lease in scheduler.held
     ]
     scheduler.settle(returning, START + 999)
+    assert len(dump_state(scheduler.state)) < LIMIT
+
+
+@pytest.mark.parametrize("tag", [ASCII, RARE_HAN], ids=["ASCII", "four bytes a letter"])
+def test_a_full_pool_in_which_everything_is_broken_fits(tag: Words) -> None:
+    """As many devices as it may have, each quarantined for a long reason of its own, and a queue that is full."""
+    dice = Random(7)
+    scheduler = pool(max_queue_depth=MAX_QUEUE_DEPTH)
+    scheduler.register(snapshot("h", [device(f"d{n}") for n in range(1_400)]), START)
+    for one in scheduler.devices:
+        reason = (tag(dice) + tag(dice) + tag(dice))[:MAX_REASON_LENGTH]
+        scheduler.order(DeviceOrder(key=one.key, kind="quarantine", reason=reason), START)
+    fill(scheduler, dice, key, lambda _: [])
+    assert len(dump_state(scheduler.state)) < 2 * 1024 * 1024
+
+
+def test_tasks_that_failed_everywhere_fit_or_are_refused() -> None:
+    """What tasks avoid is counted as part of their place in the queue."""
+    dice = Random(7)
+    scheduler = pool(*(device("".join(dice.choices(string.ascii_letters, k=64))) for _ in range(900)))
+    scheduler.order(HostOrder(host_id="h", kind="drain"), START)
+    scheduler.configure(scheduler.config.changed({"max_queue_depth": MAX_QUEUE_DEPTH}), START)
+    keys, refused = [one.key for one in scheduler.devices], None
+    while refused is None:
+        (answer,) = scheduler.admit([entry(default_id(dice), avoids=tuple(dice.choices(keys, k=5)))], START)
+        refused = answer.refused
     assert len(dump_state(scheduler.state)) < LIMIT
 
 

@@ -17,7 +17,7 @@ RESTING, QUARANTINED, OFFLINE = DeviceState.RESTING, DeviceState.QUARANTINED, De
 
 def why(devices: list[PooledDevice], *tags: str, below_cap: bool = True, **demand: str) -> tuple[str, str]:
     """Return code and text of the reason for which a task with such a demand waits."""
-    reason = pending_reason(Constraints(tags=tags, **demand), devices, below_cap=below_cap)
+    reason = pending_reason(Constraints(tags=tags, **demand), devices, lambda one: one.in_service, below_cap=below_cap)
     return reason.code, reason.text
 
 
