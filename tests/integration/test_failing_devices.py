@@ -9,19 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from support.drivers import FLAKY, flaky
+from support.drivers import flaky, flaky_slot
 from support.lab import Lab, slot, until, until_pool, until_status
 from support.processes import host_file, toolcrib
 from toolcrib.client import DeviceView, InvalidRequest, Toolcrib, UnknownDevice
-from toolcrib.scheduling.device import DeviceSpec
 
 SLOW = "waiting for the Temporal server to answer\n"
 LAPSED = "failed {}: the host failed: RuntimeError: its battery is flat"
-
-
-def flaky_slot(device_id: str) -> DeviceSpec:
-    """Describe a device whose driver fails while the test says that it is broken."""
-    return DeviceSpec(id=device_id, driver=FLAKY, driver_type="local", tags=())
 
 
 async def in_state(crib: Toolcrib, state: str, key: str) -> DeviceView:

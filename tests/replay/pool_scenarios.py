@@ -9,6 +9,7 @@ from typing import Any, Final
 from temporalio.client import WorkflowHandle
 from temporalio.service import RPCError
 
+from support.drivers import flaky, flaky_slot
 from support.lab import Lab, eventually, slot, until_pool, until_status
 from support.processes import host_file, toolcrib
 from support.servers import connect
@@ -53,6 +54,28 @@ async def pool_asks_after_a_task(lab: Lab) -> list[AnyRun]:
     async with asyncio.timeout(90):
         while (await waiting.status()).status == "queued":
             await asyncio.sleep(0.5)
+    return [lab.client.get_workflow_handle(pool_workflow_id("lab"))]
+
+
+async def pool_with_a_failing_device(lab: Lab) -> list[AnyRun]:
+    """A device fails, rests and wakes; devices and hosts are taken out of service and resumed; the host leaves."""
+    crib = await lab.pool()
+    pool, flaky.broken = crib.pool(), {"a"}
+    async with lab.host(devices=[flaky_slot("a"), flaky_slot("b")]):
+        await until_status(await crib.submit("true"), "done")
+        flaky.broken = set()
+        await until_status(await crib.submit("true", device_id="a"), "done")
+        await pool.quarantine_device("lab-1/b", "its screen is broken")
+        await pool.drain_device("lab-1/a")
+        waiting = await crib.submit("true", device_id="b")
+        await pool.resume_device("lab-1/a")
+        await pool.resume_device("lab-1/b")
+        await until_status(waiting, "done")
+        await pool.drain_host("lab-1")
+        waiting = await crib.submit("true")
+        await pool.resume_host("lab-1")
+        await until_status(waiting, "done")
+    await until_pool(crib, lambda view: view.leased == 0 and view.hosts[0].state == "offline")
     return [lab.client.get_workflow_handle(pool_workflow_id("lab"))]
 
 
@@ -121,6 +144,7 @@ async def _ended_host(lab: Lab) -> AnyRun:
 POOL_SCENARIOS: Final = (
     pool_in_two_runs,
     pool_asks_after_a_task,
+    pool_with_a_failing_device,
     host_stopped,
     host_silent,
     host_in_a_newer_incarnation,

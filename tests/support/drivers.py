@@ -28,3 +28,8 @@ class Flaky:
 
 flaky = Flaky()
 FLAKY = "support.drivers:flaky"
+
+
+def flaky_slot(device_id: str) -> DeviceSpec:
+    """Describe a device that cannot be prepared while `flaky` says that it is broken."""
+    return DeviceSpec(id=device_id, driver=FLAKY, driver_type="local")
