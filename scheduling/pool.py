@@ -66,14 +66,21 @@ class PoolState:
         """Return whether its operator lets tasks have `device`: it and its host are in service."""
         return device.in_service and self.hosts[device.host_id].in_service
 
+    def outlook(self, device: PooledDevice) -> DeviceState | None:
+        """Return what a task that wants `device` has to wait out; None if it is out of service.
+
+        That is its state, but for a device that is leased or rests and will be of no use to others after that.
+        """
+        if not self.in_service(device):
+            return None
+        if device.quarantine is not None:
+            return DeviceState.QUARANTINED
+        online = self.hosts[device.host_id].state == "online"
+        return device.state if online or device.state is DeviceState.QUARANTINED else DeviceState.OFFLINE
+
     def comes_free(self, device: PooledDevice) -> bool:
         """Return whether `device` is free for another task now, or will be by itself."""
-        return (
-            self.in_service(device)
-            and device.quarantine is None
-            and device.state not in (DeviceState.QUARANTINED, DeviceState.OFFLINE)
-            and self.hosts[device.host_id].state == "online"
-        )
+        return self.outlook(device) not in (None, DeviceState.QUARANTINED, DeviceState.OFFLINE)
 
 
 _ADAPTER: Final = TypeAdapter(PoolState)

@@ -87,7 +87,7 @@ def reasons_for(scheduler: TaskScheduler, task_ids: list[str]) -> dict[str, Pend
 def _reason(scheduler: TaskScheduler, state: PoolState, demand: Constraints, avoids: tuple[str, ...]) -> PendingReason:
     keys = shunned(demand, avoids, scheduler.coming())
     devices = [device for device in state.devices.values() if device.key not in keys]
-    reason = pending_reason(demand, devices, state.in_service, below_cap=scheduler.below_cap)
+    reason = pending_reason(demand, devices, state.outlook, below_cap=scheduler.below_cap)
     if not keys:
         return reason
     return PendingReason(code=reason.code, text=f"{reason.text}; it avoids {', '.join(keys)}, where its lease lapsed")

@@ -32,15 +32,15 @@ _KEPT_BY: Final[dict[DeviceState, tuple[_Kept, str]]] = {
 def pending_reason(
     demand: Constraints,
     devices: Sequence[PooledDevice],
-    in_service: Callable[[PooledDevice], bool],
+    outlook: Callable[[PooledDevice], DeviceState | None],
     *,
     below_cap: bool,
 ) -> PendingReason:
-    """Return why a task with `demand` does not run now, given the pool's `devices`."""
+    """Return why a task with `demand` does not run now, given the pool's `devices` and the outlook of each."""
     fitting = [device for device in devices if demand.matches(device)]
     if not fitting:
         return PendingReason(code="no_such_device", text=_mismatch(demand, devices))
-    serving = [device.state for device in fitting if in_service(device)]
+    serving = [state for device in fitting if (state := outlook(device)) is not None]
     if not serving:
         return PendingReason(code="out_of_service", text=_said({"out of service": len(fitting)}))
     if DeviceState.IDLE in serving:

@@ -131,7 +131,9 @@ def judge_pool(view: PoolView) -> Check:
         return Check(name, "note", f"{text}, no host online", "Start one: toolcrib worker --role host --config FILE")
     broken = [device.key for device in view.devices if device.state == "quarantined"]
     if broken:
-        return Check(name, "note", f"{text}; quarantined: {', '.join(broken)}", f"See: toolcrib pool show {view.name}")
+        return Check(
+            name, "note", f"{text}; quarantined: {', '.join(broken)}", f"See: toolcrib device list --pool {view.name}"
+        )
     return Check(name, "ok", text)
 
 

@@ -15,9 +15,14 @@ IDLE, LEASED, RELEASING = DeviceState.IDLE, DeviceState.LEASED, DeviceState.RELE
 RESTING, QUARANTINED, OFFLINE = DeviceState.RESTING, DeviceState.QUARANTINED, DeviceState.OFFLINE
 
 
+def outlook(one: PooledDevice) -> DeviceState | None:
+    """Return what a device on a host that is online and in service looks like to those who wait."""
+    return one.state if one.in_service else None
+
+
 def why(devices: list[PooledDevice], *tags: str, below_cap: bool = True, **demand: str) -> tuple[str, str]:
     """Return code and text of the reason for which a task with such a demand waits."""
-    reason = pending_reason(Constraints(tags=tags, **demand), devices, lambda one: one.in_service, below_cap=below_cap)
+    reason = pending_reason(Constraints(tags=tags, **demand), devices, outlook, below_cap=below_cap)
     return reason.code, reason.text
 
 

@@ -39,6 +39,7 @@ def test_who_holds_a_device_may_finish_and_nobody_else_gets_it(order: DeviceOrde
     scheduler = busy()
     scheduler.order(order, START)
     assert holders(scheduler) == {"t1": "d1"}
+    assert reasons_for(scheduler, ["t2"])["t2"].code == code
     assert finished(scheduler).assign(START + 1e6) == []
     assert reasons_for(scheduler, ["t2"])["t2"].code == code
     scheduler.order(RESUME_HOST if isinstance(order, HostOrder) else RESUME, START + 2)
@@ -142,6 +143,7 @@ def test_a_host_that_leaves_gets_nothing_more() -> None:
     out = scheduler.leave(HostLeaves(host_id="h", incarnation=1), START + 1)
     scheduler.admit([entry("t2")], START + 2)
     assert [lease.task_id for lease in out] == ["t1"]
+    assert reasons_for(scheduler, ["t2"])["t2"].text == "each of the 2 devices that fit is offline"
     view = pool_view(finished(scheduler))
     assert [(one.state, one.reason) for one in view.devices] == [("offline", "its host is draining")] * 2
     assert [(host.state, host.in_service) for host in view.hosts] == [("draining", True)]
