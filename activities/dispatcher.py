@@ -44,11 +44,15 @@ class TaskDispatcher:
             if _is_being_cancelled():
                 raise
             return _failed(context, _described(error), None)
-        except Exception as error:  # noqa: BLE001 - whatever a runner raises is its verdict
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a runner raises is its verdict
             if not bound.expired():
                 return _failed(context, _described(error), error.result if isinstance(error, RunFailed) else None)
         # However the runner took being stopped, it was the limit that ended it.
-        over = ErrorBody(code="time_limit", message=f"the work took longer than {limit:g} s", hint="--timeout")
+        over = ErrorBody(
+            code="time_limit",
+            message=f"the work took longer than {limit:g} s",
+            hint="Give it more: toolcrib submit --timeout DURATION",
+        )
         return _failed(context, over, context.partial_result)
 
     def _run(self, assignment: Assignment, context: LeaseContext) -> Awaitable[Any]:

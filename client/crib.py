@@ -115,7 +115,7 @@ class Toolcrib:
             "device_id": device_id,
             "host_id": host_id,
             "priority": priority,
-            "pool": pool or self._pool,
+            "pool": self._pool if pool is None else pool,
             "group_id": group.id if group else None,
             "group_name": group.name if group else None,
             "timeout": timeout,
@@ -163,7 +163,7 @@ class Toolcrib:
 
     def pool(self, name: str | None = None) -> PoolHandle:
         """Return a handle on a pool, by default the connection's."""
-        return PoolHandle(self._client, self._links, name or self._pool)
+        return PoolHandle(self._client, self._links, self._pool if name is None else name)
 
     async def strategies(self) -> list[str]:
         """Return the assignment strategies that the scheduler knows."""

@@ -20,7 +20,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from toolcrib.client.patience import patiently
 from toolcrib.scheduling.errors import ErrorBody, NoConnection, TaskCancelled, TaskEnded, TaskFailed, UnknownTask
-from toolcrib.scheduling.names import pool_workflow_id
+from toolcrib.scheduling.names import SCHEDULED_TASK, pool_workflow_id
 from toolcrib.scheduling.views import PendingReason, TaskView
 from toolcrib.workflows.contract import POOL_REASONS, TASK_VIEW
 
@@ -38,6 +38,8 @@ class TaskHandle:
     """One task, by its id."""
 
     def __init__(self, client: Client, task_id: str) -> None:
+        if not task_id or not task_id.isprintable():
+            raise UnknownTask.named(repr(task_id))
         self.id = task_id
         self._client = client
 
@@ -55,7 +57,8 @@ class TaskHandle:
             UnknownTask: there is no such task, or it ended longer ago than the namespace keeps workflows.
             NoConnection: no scheduler answers.
         """
-        view, found = await asyncio.gather(self._view(), self._describe())
+        found = await self._describe()
+        view = await self._view()
         if found.status in _CUT_SHORT and not view.ended:
             return _cut_short(view, _CUT_SHORT[found.status])
         if view.status == "queued":
@@ -116,6 +119,8 @@ class TaskHandle:
 
     async def _describe(self) -> WorkflowExecutionDescription:
         found: WorkflowExecutionDescription = await self._ask(lambda: self._handle.describe(rpc_timeout=QUERY_TIMEOUT))
+        if found.workflow_type != SCHEDULED_TASK:
+            raise UnknownTask.named(self.id)
         return found
 
     async def _pending_reason(self, pool: str) -> PendingReason | None:

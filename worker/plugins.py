@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Sequence
 from importlib import metadata
+from pathlib import Path
 from typing import Final
 
 from toolcrib.scheduling.errors import InvalidRequest
@@ -16,9 +18,13 @@ STRATEGY_GROUP: Final = "toolcrib.strategies"
 def load_plugins(modules: Sequence[str] = ()) -> None:
     """Import `modules`, which register what they bring, and register the strategies of installed packages.
 
+    Modules are also looked for in the current folder.
+
     Raises:
         InvalidRequest: something cannot be imported or registered; the message names it.
     """
+    if modules and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
     for module in modules:
         try:
             importlib.import_module(module)

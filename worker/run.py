@@ -13,8 +13,8 @@ from toolcrib.worker.host_file import load_host_file
 from toolcrib.worker.host_role import host_role
 from toolcrib.worker.plugins import load_plugins
 from toolcrib.worker.scheduler_role import scheduler_role
-from toolcrib.worker.settings import load_settings
-from toolcrib.worker.stopping import stop_signals, until_stopped
+from toolcrib.worker.settings import load_settings, prepared_home
+from toolcrib.worker.stopping import STOP_WITHIN, ExitDeadline, stop_signals, unless_stopped, until_stopped
 
 Role = Literal["scheduler", "host", "all"]
 
@@ -38,16 +38,20 @@ async def run_worker(
     """
     load_plugins(plugins)
     host = load_host_file(config) if config is not None and role != "scheduler" else None
-    home = load_settings().home
+    home = prepared_home(load_settings()) if host is not None else None
     with stop_signals() as stop:
-        client = await connect_when_up(address, namespace=namespace)
+        client = await unless_stopped(stop, connect_when_up(address, namespace=namespace))
+        if client is None:
+            return
         async with AsyncExitStack() as roles:
+            deadline = roles.enter_context(ExitDeadline())
             failures = []
             if role != "host":
                 await roles.enter_async_context(scheduler_role(client))
-            if host is not None:
+            if host is not None and home is not None:
                 agent = await roles.enter_async_context(host_role(client, host, home, drain=host.drain_timeout))
                 failures.append(agent.guard.lost)
             await until_stopped(stop, *failures)
+            deadline.start(STOP_WITHIN + (host.drain_timeout if host is not None else 0.0))
             if failures and failures[0].is_set():
                 raise GuardLost("the guard process died, and this host's work with it", hint="Start the worker again.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Literal
 
@@ -39,6 +40,23 @@ class Settings(BaseSettings):
     @classmethod
     def _case_does_not_matter(cls, value: object) -> object:
         return value.lower() if isinstance(value, str) else value
+
+
+def prepared_home(settings: Settings) -> Path:
+    """Return the home folder, after a look whether a host can keep its things there.
+
+    Raises:
+        InvalidRequest: it cannot be written to.
+    """
+    try:
+        settings.home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=settings.home):
+            return settings.home
+    except OSError as error:
+        raise InvalidRequest(
+            f"TOOLCRIB_HOME: {settings.home} cannot be written to: {error.strerror}",
+            hint="Name another folder: export TOOLCRIB_HOME=DIR",
+        ) from None
 
 
 def load_settings() -> Settings:

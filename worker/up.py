@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import socket
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +20,7 @@ from toolcrib.activities.pools import ensure_pool
 from toolcrib.scheduling.config import PoolConfig
 from toolcrib.scheduling.constraints import checked_tags
 from toolcrib.scheduling.device import DeviceSpec
-from toolcrib.scheduling.errors import InvalidRequest
+from toolcrib.scheduling.errors import InvalidRequest, NoConnection
 from toolcrib.scheduling.names import DEFAULT_POOL, checked_name, pool_workflow_id
 from toolcrib.scheduling.strategies import STRATEGIES
 from toolcrib.scheduling.validation import validated
@@ -30,8 +31,8 @@ from toolcrib.worker.host_file import HostFile, RunnerNames
 from toolcrib.worker.host_role import host_role
 from toolcrib.worker.plugins import load_plugins
 from toolcrib.worker.scheduler_role import scheduler_role
-from toolcrib.worker.settings import load_settings
-from toolcrib.worker.stopping import stop_signals, until_stopped
+from toolcrib.worker.settings import load_settings, prepared_home
+from toolcrib.worker.stopping import STOP_WITHIN, ExitDeadline, stop_signals, unless_stopped, until_stopped
 from toolcrib.worker.target import plain_target
 from toolcrib.workflows.contract import POOL_CONFIGURE, POOL_VIEW
 
@@ -55,6 +56,8 @@ class UpOptions:
     """0: no host of its own."""
     tags: tuple[str, ...] = ()
     pool: str = DEFAULT_POOL
+    plugins: tuple[str, ...] = ()
+    """Modules to import, such as those of strategies."""
     pool_options: dict[str, Any] = field(default_factory=dict)
     """Fields of `PoolConfig` that were given."""
 
@@ -80,26 +83,48 @@ async def run_up(options: UpOptions, ready: Callable[[Ready], None]) -> None:
         UnknownStrategy: there is no such strategy.
         NotSetUp: the embedded server is not installed.
     """
-    load_plugins()
+    load_plugins(options.plugins)
     host = _host(options)
     STRATEGIES.get(validated(PoolConfig, options.pool_options).strategy)
     checked_name(options.pool, "pool")
     with stop_signals() as stop:
         async with AsyncExitStack() as parts:
+            deadline = parts.enter_context(ExitDeadline())
             server = await parts.enter_async_context(_server(options))
             client = await connect_to(plain_target(server.address))
             await parts.enter_async_context(scheduler_role(client))
             await _prepare_pool(client, options)
-            failures = []
+            server_gone = parts.enter_context(_noticed_end(server))
+            failures = [server_gone]
             if host is not None:
                 agent = await parts.enter_async_context(host_role(client, host, _home(options), drain=0.0))
                 failures.append(agent.guard.lost)
-                await agent.registered.wait()
+                await unless_stopped(stop, agent.registered.wait())
             found = Ready(address=server.address, ui=server.ui_url, pool=options.pool, host=host.id if host else None)
             if options.data is not None:
                 (options.data / READY_FILE).write_text(json.dumps(asdict(found)) + "\n", encoding="utf-8")
             ready(found)
             await until_stopped(stop, *failures)
+            deadline.start(STOP_WITHIN)
+            if server_gone.is_set():
+                _log.error("the Temporal server has ended by itself; stopping")
+                raise NoConnection("the Temporal server has ended by itself", hint="Start again: toolcrib up")
+
+
+@contextmanager
+def _noticed_end(server: EmbeddedServer) -> Iterator[asyncio.Event]:
+    """Give an event that is set when the server ends."""
+    gone = asyncio.Event()
+
+    async def notice() -> None:
+        await server.wait()
+        gone.set()
+
+    noticing = asyncio.create_task(notice())
+    try:
+        yield gone
+    finally:
+        noticing.cancel()
 
 
 def _server(options: UpOptions) -> EmbeddedServer:
@@ -114,7 +139,10 @@ def _server(options: UpOptions) -> EmbeddedServer:
 
 
 def _home(options: UpOptions) -> Path:
-    return options.data / "home" if options.data is not None else load_settings().home
+    settings = load_settings()
+    if options.data is not None:
+        settings = settings.model_copy(update={"home": options.data / "home"})
+    return prepared_home(settings)
 
 
 def _host(options: UpOptions) -> HostFile | None:

@@ -96,9 +96,14 @@ class DevicePool:
             raise to_failure(self._fault)
         checks = asyncio.create_task(self._look_after_things())
         while not self._run_is_full():
-            await workflow.wait_condition(lambda: bool(self._fresh_grants()) or self._run_is_full())
-            if grants := self._fresh_grants():
-                await self._deliver(grants)
+            try:
+                await workflow.wait_condition(lambda: bool(self._fresh_grants()) or self._run_is_full())
+                if grants := self._fresh_grants():
+                    await self._deliver(grants)
+            except asyncio.CancelledError:
+                workflow.logger.warning(
+                    "a pool is not cancelled: its tasks would wait for ever; terminate it to end it"
+                )
         checks.cancel()
         await workflow.wait_condition(workflow.all_handlers_finished)
         workflow.continue_as_new(args=[None, dump_state(self._scheduler.state), max_events])

@@ -60,6 +60,7 @@ class Host:
         )
         await workflow.wait_condition(lambda: activity.done() or self._hellos != hellos)
         if not activity.done():
+            activity.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
             activity.cancel()
             return None
         error = None if activity.cancelled() else activity.exception()

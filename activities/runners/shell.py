@@ -101,7 +101,7 @@ def _failure(code: int, result: dict[str, Any], context: LeaseContext) -> RunFai
     said = _last_line(result["output"])
     return RunFailed(
         f"command {what}: {said}" if said else f"command {what}",
-        hint=f"See all that it printed: toolcrib logs {context.lease.task_id}",
+        hint=f"See what it printed last: toolcrib status {context.lease.task_id}",
         result=result,
     )
 

@@ -25,7 +25,7 @@ app = new_app()
 async def cancel(session: Session, task_ids: TaskIds = None, group: GroupId = None) -> None:
     """Cancel tasks and print their ids.
 
-    Queued ones never start; the work of running ones is stopped. A task that has ended stays as it is: exit 4.
+    Queued ones never start; the work of running ones is stopped. One that is done or has failed stays as it is: exit 4.
     """
     if bool(task_ids) == (group is not None):
         raise typer.BadParameter("give tasks or a group, and not both", param_hint="ID")

@@ -33,6 +33,8 @@ async def changes(handles: Sequence[TaskHandle]) -> AsyncGenerator[TaskView]:
         await pumps
     finally:
         pumps.cancel()
+        await asyncio.wait({pumps})
+        _ = pumps.cancelled() or pumps.exception()
 
 
 async def until_ended(handle: TaskHandle) -> TaskView:

@@ -17,7 +17,9 @@ Output = Literal["table", "json"]
 
 
 def survive_any_terminal() -> None:
-    """Let characters that the terminal's encoding lacks be written as escapes instead of failing."""
+    """Let characters that the terminal's encoding lacks be written as escapes, and closed streams swallow all."""
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -37,7 +39,7 @@ def end_process(code: int) -> NoReturn:
     for the interpreter when it goes away.
     """
     for stream in (sys.stdout, sys.stderr):
-        with suppress(BrokenPipeError):
+        with suppress(OSError):
             stream.flush()
     os._exit(code)
 

@@ -55,6 +55,7 @@ async def up(
     claim_timeout: ClaimTimeout = None,
     lease_ttl: LeaseTtl = None,
     max_attempts: MaxAttempts = None,
+    plugins: Plugins = None,
 ) -> None:
     """Run all of toolcrib on this machine.
 
@@ -81,6 +82,7 @@ async def up(
         devices=devices,
         tags=tuple(tags or ()),
         pool=pool,
+        plugins=tuple(plugins or ()),
         pool_options=settings,
     )
     await run_up(options, lambda ready: say(str(ready)))

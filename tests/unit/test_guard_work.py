@@ -15,6 +15,8 @@ import pytest
 from support.guarded import children, open_files, running_lab, until
 from toolcrib.activities.guard import Guard, boottime, handle
 
+LIBC_SIGNALS = 0x1_8000_0000
+"""Signals 32 and 33 are the C library's own; Python cannot touch them, and some parents leave them ignored."""
 GUARD_MAIN = Path(handle.__file__).with_name("guard_main.py")
 
 
@@ -75,7 +77,8 @@ async def test_command_inherits_no_file_and_no_signal_setting(tmp_path: Path) ->
         files = await _printed(lab.guard, ["ls", "/proc/self/fd"], env, tmp_path)
         signals = await _printed(lab.guard, ["grep", "-E", "Sig(Ign|Blk)", "/proc/self/status"], env, tmp_path)
     assert files.split() == [b"0", b"1", b"2", b"3"]  # 3: the folder that ls reads
-    assert signals.split() == [b"SigBlk:", b"0" * 16, b"SigIgn:", b"0" * 16]
+    _, blocked, _, ignored = signals.split()
+    assert (int(blocked, 16) & ~LIBC_SIGNALS, int(ignored, 16) & ~LIBC_SIGNALS) == (0, 0)
 
 
 async def test_fifty_works_at_once_keep_apart() -> None:
