@@ -58,7 +58,9 @@ async def serve(address: str, home: Path, devices: int) -> None:
         ):
             for host in hosts:
                 await ensure_pool(client, host.pool, PoolConfig(max_concurrent=None, max_queue_depth=20_000))
-                agent = await running.enter_async_context(host_role(client, host, home, drain=0.0))
+                agent = await running.enter_async_context(
+                    host_role(client, host, home, drain=0.0, locks=home / "locks")
+                )
                 await agent.registered.wait()
             print("ready", flush=True)
             await stop.wait()

@@ -57,7 +57,13 @@ def crib() -> Iterator[Mapping[str, str]]:
     """Run `toolcrib up`, and yield an environment in which commands and programs find it."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("TEMPORAL_", "TOOLCRIB_"))}
     with tempfile.TemporaryDirectory() as home:
-        environment |= {"TOOLCRIB_HOME": home, "XDG_CONFIG_HOME": home, "NO_COLOR": "1", "COLUMNS": "120"}
+        environment |= {
+            "TOOLCRIB_HOME": home,
+            "TOOLCRIB_LOCKS": f"{home}/locks",
+            "XDG_CONFIG_HOME": home,
+            "NO_COLOR": "1",
+            "COLUMNS": "120",
+        }
         environment["PATH"] = f"{BIN}{os.pathsep}{environment['PATH']}"
         command = ["timeout", "--kill-after=30", "900", str(BIN / "toolcrib"), "up", "--port", "0", "--ui-port", "0"]
         log = Path(home) / "up.log"

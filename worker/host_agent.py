@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from pathlib import Path
 from typing import Final
 
 import structlog
@@ -14,8 +13,10 @@ from temporalio.exceptions import TemporalError
 from toolcrib.activities.dispatcher import TaskDispatcher
 from toolcrib.activities.drivers import load_driver
 from toolcrib.activities.guard import Guard
+from toolcrib.activities.lease_folders import LeaseFolders
 from toolcrib.activities.lease_run import LeaseRuns
 from toolcrib.activities.pool_link import PoolLinks
+from toolcrib.activities.possession import Possessions
 from toolcrib.activities.presence import HostPresence
 from toolcrib.activities.retrying import is_unanswered, retried
 from toolcrib.activities.runners import load_goal_runner, load_workflow_runner
@@ -37,7 +38,9 @@ _log = structlog.get_logger(__name__)
 class HostAgent:
     """One host's worker: its guard, its runners and its place in the pool."""
 
-    def __init__(self, client: Client, host: HostFile, guard: Guard, home: Path) -> None:
+    def __init__(
+        self, client: Client, host: HostFile, guard: Guard, possessions: Possessions, folders: LeaseFolders
+    ) -> None:
         self.registered = asyncio.Event()
         self.guard = guard
         self.presence = HostPresence()
@@ -50,8 +53,8 @@ class HostAgent:
                 load_workflow_runner(host.runners.workflow) if host.runners.workflow else None,
             ),
             guard=guard,
-            folder=home / "hosts" / host.id,
-            artifacts=home / "artifacts",
+            possessions=possessions,
+            folders=folders,
         )
         self._client = client
         self._host = host

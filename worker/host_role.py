@@ -12,28 +12,39 @@ from typing import Final
 from temporalio.client import Client
 from temporalio.worker import Worker
 
+from toolcrib.activities.fencing import ServedFencing
 from toolcrib.activities.guard import Guard
+from toolcrib.activities.lease_folders import LeaseFolders
+from toolcrib.activities.locks import LockFolder
+from toolcrib.activities.possession import Possessions
 from toolcrib.scheduling.names import host_queue, host_work_queue
 from toolcrib.worker.host_agent import HostAgent
 from toolcrib.worker.host_file import HostFile
+from toolcrib.worker.sole_host import sole_host
 
 POLLS: Final = 20
 """As for schedulers: see `toolcrib.worker.scheduler_role`."""
 
 
 @asynccontextmanager
-async def host_role(client: Client, host: HostFile, home: Path, *, drain: float) -> AsyncIterator[HostAgent]:
+async def host_role(
+    client: Client, host: HostFile, home: Path, *, drain: float, locks: Path
+) -> AsyncIterator[HostAgent]:
     """Serve leases of the host's devices as long as the context is open; then let work finish for `drain` seconds.
 
     The host shows that it lives until its work has ended, so that the pool sees it as draining and not as gone.
+    `locks` is the folder of the machine's device locks.
 
     Raises:
-        InvalidRequest: a driver or runner is unknown.
+        InvalidRequest: a driver or runner is unknown, or the locks cannot be used.
+        HostRunsAlready: another process serves this host.
+        NotKilled: what an earlier life left running does not end.
         GuardLost: the guard did not start.
     """
-    guard = await Guard.start()
-    try:
-        agent = HostAgent(client, host, guard, home)
+    lock_folder, folders = LockFolder(locks), LeaseFolders(home, host.id)
+    async with sole_host(host.id, lock_folder, folders), _guard() as guard:
+        served = ServedFencing(home / "hosts" / host.id / "served")
+        agent = HostAgent(client, host, guard, Possessions(guard, lock_folder, served), folders)
         async with Worker(client, task_queue=host_work_queue(host.id), activities=[agent.presence.presence]):
             try:
                 async with _lease_worker(client, host, agent, drain):
@@ -45,6 +56,13 @@ async def host_role(client: Client, host: HostFile, home: Path, *, drain: float)
                         await agent.leave()
             finally:
                 agent.presence.leave()
+
+
+@asynccontextmanager
+async def _guard() -> AsyncIterator[Guard]:
+    guard = await Guard.start()
+    try:
+        yield guard
     finally:
         await guard.close()
 

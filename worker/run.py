@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Literal
 
-from toolcrib.activities.guard import GuardLost
+from toolcrib.activities.guard import GuardLost, become_subreaper
 from toolcrib.worker.connection import connect_when_up
 from toolcrib.worker.host_file import load_host_file
 from toolcrib.worker.host_role import host_role
@@ -34,11 +34,13 @@ async def run_worker(
         UnknownStrategy: a pool is configured with a strategy that this scheduler does not have.
         NoConnection: no waiting will make the connection work.
         NotSetUp: the namespace or search attributes are missing.
+        HostRunsAlready: another process serves the host.
         GuardLost: the process that spawns the work is gone; the work was ended.
     """
     load_plugins(plugins)
     host = load_host_file(config) if config is not None and role != "scheduler" else None
-    home = prepared_home(load_settings()) if host is not None else None
+    settings = load_settings()
+    home = prepared_home(settings) if host is not None else settings.home
     with stop_signals() as stop:
         client = await unless_stopped(stop, connect_when_up(address, namespace=namespace))
         if client is None:
@@ -48,8 +50,10 @@ async def run_worker(
             failures = []
             if role != "host":
                 await roles.enter_async_context(scheduler_role(client))
-            if host is not None and home is not None:
-                agent = await roles.enter_async_context(host_role(client, host, home, drain=host.drain_timeout))
+            if host is not None:
+                become_subreaper()
+                role_of_host = host_role(client, host, home, drain=host.drain_timeout, locks=settings.locks)
+                agent = await roles.enter_async_context(role_of_host)
                 failures.append(agent.guard.lost)
             await until_stopped(stop, *failures)
             deadline.start(STOP_WITHIN + (host.drain_timeout if host is not None else 0.0))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from toolcrib.scheduling.errors import InvalidRequest
 from toolcrib.scheduling.validation import first_fault
+
+LOCK_FOLDERS: Final = [Path("/run/lock"), Path("/var/lock")]
+"""The first of them that is there has a folder for our locks."""
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "console", "keyvalue", "json"]
@@ -26,12 +29,16 @@ class Settings(BaseSettings):
         validate_default=True,
         description="Where keys, hosts' records and artifacts are kept.",
     )
+    locks: Path = Field(
+        default_factory=lambda: _lock_folder(),
+        description="Where this machine's device locks are. For tests: hosts that differ in it do not see each other.",
+    )
     log_level: LogLevel = Field(default="info", description="The least important messages that are logged.")
     log_format: LogFormat = Field(
         default="auto", description="How they look; auto: console on a terminal, key=value elsewhere."
     )
 
-    @field_validator("home")
+    @field_validator("home", "locks")
     @classmethod
     def _is_absolute(cls, value: Path) -> Path:
         return value.expanduser().absolute()
@@ -57,6 +64,11 @@ def prepared_home(settings: Settings) -> Path:
             f"TOOLCRIB_HOME: {settings.home} cannot be written to: {error.strerror}",
             hint="Name another folder: export TOOLCRIB_HOME=DIR",
         ) from None
+
+
+def _lock_folder() -> Path:
+    found = [folder for folder in LOCK_FOLDERS if folder.is_dir()]
+    return (found or LOCK_FOLDERS)[0] / "toolcrib"
 
 
 def load_settings() -> Settings:

@@ -15,6 +15,7 @@ from typing import Any, Final
 import structlog
 from temporalio.client import Client, WorkflowHandle
 
+from toolcrib.activities.guard import GuardLost, become_subreaper
 from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.activities.pools import ensure_pool
 from toolcrib.scheduling.config import PoolConfig
@@ -82,6 +83,8 @@ async def run_up(options: UpOptions, ready: Callable[[Ready], None]) -> None:
         InvalidRequest: an option is wrong, or a port is taken.
         UnknownStrategy: there is no such strategy.
         NotSetUp: the embedded server is not installed.
+        HostRunsAlready: another process serves the host.
+        GuardLost: the process that spawns the work is gone; the work was ended.
     """
     load_plugins(options.plugins)
     host = _host(options)
@@ -97,7 +100,9 @@ async def run_up(options: UpOptions, ready: Callable[[Ready], None]) -> None:
             server_gone = parts.enter_context(_noticed_end(server))
             failures = [server_gone]
             if host is not None:
-                agent = await parts.enter_async_context(host_role(client, host, _home(options), drain=0.0))
+                become_subreaper()
+                role = host_role(client, host, _home(options), drain=0.0, locks=load_settings().locks)
+                agent = await parts.enter_async_context(role)
                 failures.append(agent.guard.lost)
                 await unless_stopped(stop, agent.registered.wait())
             found = Ready(address=server.address, ui=server.ui_url, pool=options.pool, host=host.id if host else None)
@@ -109,6 +114,8 @@ async def run_up(options: UpOptions, ready: Callable[[Ready], None]) -> None:
             if server_gone.is_set():
                 _log.error("the Temporal server has ended by itself; stopping")
                 raise NoConnection("the Temporal server has ended by itself", hint="Start again: toolcrib up")
+            if host is not None and agent.guard.lost.is_set():
+                raise GuardLost("the guard process died, and this host's work with it", hint="Start it again.")
 
 
 @contextmanager

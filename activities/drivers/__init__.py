@@ -15,6 +15,12 @@ SHIPPED: Final = {"local": "toolcrib.activities.drivers.local:LocalDriver"}
 class Driver(Protocol):
     """Prepares devices of one kind; one instance serves all of a host's, several at a time."""
 
+    def physical_id(self, device: DeviceSpec, host_id: str) -> str:
+        """Return what names the physical device on this machine, its kind included, such as `adb/R58M123ABC`.
+
+        Two leases of the same one never run at once, whichever hosts and drivers they came by.
+        """
+
     async def prepare(self, device: DeviceSpec, context: LeaseContext) -> None:
         """Make the device ready for the work of a lease; may add to `context.environment`.
 
@@ -34,5 +40,5 @@ def load_driver(name: str) -> Driver:
     Raises:
         InvalidRequest: there is none, or it cannot be loaded.
     """
-    driver: Driver = load(name, GROUP, SHIPPED, "driver", ("prepare", "clean"))
+    driver: Driver = load(name, GROUP, SHIPPED, "driver", ("physical_id", "prepare", "clean"))
     return driver

@@ -9,6 +9,10 @@ from toolcrib.scheduling.device import DeviceSpec
 class LocalDriver:
     """The driver `local`: there is nothing to prepare and nothing to clean."""
 
+    def physical_id(self, device: DeviceSpec, host_id: str) -> str:
+        """Return host and device: slots of two hosts on one machine have nothing in common."""
+        return f"local/{host_id}/{device.id}"
+
     async def prepare(self, device: DeviceSpec, context: LeaseContext) -> None:
         """Do nothing: a slot is always ready."""
 

@@ -2,7 +2,8 @@
 
 Over its channel, in JSON lines: first the order `{argv, env, cwd, deadline}`, answered by `{started}` or `{failed}`;
 then `{kill: grace}` and `{extend: deadline}`; and at the end, when no process of the tree is left, `{exited}`.
-A channel that closes (the worker is gone) or a lifeline that closes (the guard is gone) ends the tree at once.
+A channel that closes (the worker is gone) or a lifeline that closes (the guard is gone) ends the tree at once. When a
+keeper was killed, the guard ends its tree and says `{bereaved}` in its place.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
 """The guard process: `python -I -S guard_main.py FD`, where FD is its socket to the worker.
 
-Each message of the worker is one byte with four file descriptors: a channel and the stdin, stdout and stderr of a work;
-the guard forks a keeper for it, and the worker talks to the keeper from then on. The guard outlives no worker: when the
-socket closes it kills all that is below it. It uses the standard library only, has one thread, and so may fork safely.
+Each message of the worker is a number and so many file descriptors: a channel, the stdin, stdout and stderr of a work,
+and the locks of its device, which are kept open until the work is gone; the guard forks a keeper for it, and the worker
+talks to the keeper from then on. The guard outlives no worker: when the socket closes it kills all that is below it.
+It uses the standard library only, has one thread, and so may fork safely.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import gc
 import json
@@ -16,7 +18,7 @@ import signal
 import socket
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from toolcrib.activities.guard import guard_keeper as keeper
@@ -27,7 +29,32 @@ else:  # run by path, without toolcrib
     import guard_tree as tree
 
 _INT = 4
+_MAX_FDS = 8
 IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
+
+
+class Kept:
+    """The guard's copies of what a keeper has open: they close only when the keeper's tree is gone."""
+
+    def __init__(self, channel: socket.socket, locks: tuple[int, ...]) -> None:
+        self.channel = channel
+        self._locks = locks
+
+    @property
+    def fds(self) -> tuple[int, ...]:
+        """All of them."""
+        return self.channel.fileno(), *self._locks
+
+    def tell(self, message: dict[str, Any]) -> None:
+        """Say the last word in the keeper's place."""
+        with contextlib.suppress(OSError):
+            self.channel.send(json.dumps(message).encode() + b"\n")
+
+    def close(self) -> None:
+        """Close them: the device first, so that it is free when the worker hears of it."""
+        for fd in self._locks:
+            os.close(fd)
+        self.channel.close()
 
 
 class GuardProcess:
@@ -38,9 +65,8 @@ class GuardProcess:
         self._events = tree.ChildEvents()
         # Held open by this process alone: keepers see it close when the guard dies.
         self._lifeline, self._alive = os.pipe()
-        # A copy of each keeper's channel, so that the worker sees it close only when the keeper's tree is gone.
-        self._keepers: dict[int, socket.socket] = {}
-        self._bereaved: list[socket.socket] = []
+        self._keepers: dict[int, Kept] = {}
+        self._bereaved: list[Kept] = []
 
     def run(self) -> None:
         """Serve until the worker is gone, then end everything."""
@@ -68,29 +94,34 @@ class GuardProcess:
             return False
         if not message:
             return False
-        if len(fds) < 4:  # out of file descriptors: the worker sees the channel close
-            for fd in fds:
-                os.close(fd)
+        if not fds:
             return True
-        channel, stdio = socket.socket(fileno=fds[0]), tuple(fds[1:])
-        try:
-            pid = os.fork()
-        except OSError as error:
-            channel.send(json.dumps({"failed": ("fork", error.errno)}).encode() + b"\n")
-            channel.close()
+        stdio, kept = tuple(fds[1:4]), Kept(socket.socket(fileno=fds[0]), tuple(fds[4:]))
+        if len(fds) < int(message):
+            kept.tell({"failed": ("stdio", errno.EMFILE)})
+            kept.close()
         else:
-            if not pid:
-                self._keep(channel, stdio)
-            self._keepers[pid] = channel
+            self._fork(kept, stdio)
         for fd in stdio:
             os.close(fd)
         return True
 
-    def _keep(self, channel: socket.socket, stdio: tuple[int, ...]) -> NoReturn:
+    def _fork(self, kept: Kept, stdio: tuple[int, ...]) -> None:
+        try:
+            pid = os.fork()
+        except OSError as error:
+            kept.tell({"failed": ("fork", error.errno)})
+            kept.close()
+        else:
+            if not pid:
+                self._keep(kept, stdio)
+            self._keepers[pid] = kept
+
+    def _keep(self, kept: Kept, stdio: tuple[int, ...]) -> NoReturn:
         code = 1
         try:
-            tree.close_all_but((channel.fileno(), self._lifeline, *stdio))
-            keeper.Keeper(channel, self._lifeline, stdio).run()
+            tree.close_all_but((*kept.fds, self._lifeline, *stdio))
+            keeper.Keeper(kept.channel, self._lifeline, stdio).run()
             code = 0
         finally:
             if code:
@@ -101,21 +132,23 @@ class GuardProcess:
         """Reap keepers; one that was killed left its tree to this process, to be killed as well."""
         ended, _ = tree.reap()
         for pid, code in ended.items():
-            channel = self._keepers.pop(pid, None)
-            if channel is not None and code:
-                self._bereaved.append(channel)
-            elif channel is not None:
-                channel.close()
+            kept = self._keepers.pop(pid, None)
+            if kept is not None and code:
+                self._bereaved.append(kept)
+            elif kept is not None:
+                kept.close()
         if self._bereaved:
             strays = [pid for pid in tree.children(os.getpid()) if pid not in self._keepers]
             tree.send_signals(strays + tree.descendants(strays), signal.SIGKILL)
             while self._bereaved and not strays:
-                self._bereaved.pop().close()
+                kept = self._bereaved.pop()
+                kept.tell({"bereaved": True})
+                kept.close()
 
 
 def _receive(link: socket.socket) -> tuple[bytes, list[int]]:
     """Receive a message and its file descriptors, none for a work to inherit: socket.recv_fds would ignore the flag."""
-    message, ancillary, _, _ = link.recvmsg(16, socket.CMSG_SPACE(4 * _INT), socket.MSG_CMSG_CLOEXEC)
+    message, ancillary, _, _ = link.recvmsg(16, socket.CMSG_SPACE(_MAX_FDS * _INT), socket.MSG_CMSG_CLOEXEC)
     fds = [fd for _, _, data in ancillary for fd in memoryview(data[: len(data) // _INT * _INT]).cast("i")]
     return message, fds
 

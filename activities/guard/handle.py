@@ -12,7 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from toolcrib.activities.guard import guard_tree as tree
 from toolcrib.activities.guard.errors import GuardLost, NotKilled, SpawnFailed
+from toolcrib.activities.guard.orphans import end_orphans
 from toolcrib.activities.guard.work import KILL_MARGIN, Channel, Work
 
 START_TIMEOUT = 20.0
@@ -26,7 +28,7 @@ _MAIN = Path(__file__).with_name("guard_main.py")
 class Guard:
     """A process beside the worker that spawns all work and ends it whatever becomes of the worker. Linux only."""
 
-    def __init__(self, process: asyncio.subprocess.Process, link: socket.socket) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, link: socket.socket, others: list[int]) -> None:
         self.pid = process.pid
         self.lost = asyncio.Event()
         """Set when the guard is gone, after `close()` as well."""
@@ -36,15 +38,21 @@ class Guard:
         self._discarded: set[asyncio.Future[None]] = set()
         self._works: set[Work] = set()
         self._deadlines: dict[str, float] = {}
+        self._locks: dict[str, tuple[int, ...]] = {}
+        self._others = others
+        self._ending: asyncio.Future[None] | None = None
         asyncio.get_running_loop().add_reader(link, self._on_lost)
 
     @classmethod
     async def start(cls) -> Guard:
         """Start a guard: early, while the worker is small.
 
+        In a process that is a subreaper, children that come later are taken for the guard's orphans once it has died.
+
         Raises:
             GuardLost: it did not get ready.
         """
+        others = tree.children(os.getpid())
         link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         link.setblocking(False)
         with theirs:
@@ -67,7 +75,7 @@ class Guard:
                 process.kill()
             await process.wait()
             raise GuardLost("the guard process did not start", hint="Its last words are on this worker's stderr.")
-        return cls(process, link)
+        return cls(process, link, others)
 
     async def spawn(
         self,
@@ -94,7 +102,7 @@ class Guard:
         if deadline is not None:
             self._deadlines[lease_id] = deadline
         async with self._slots:
-            channel = self._open_channel(stdin, stdout, stderr)
+            channel = self._open_channel(stdin, stdout, stderr, *self._locks.get(lease_id, ()))
             order = {"argv": list(argv), "env": dict(env), "cwd": str(cwd), "deadline": self._deadlines.get(lease_id)}
             starting = asyncio.ensure_future(self._begin(lease_id, channel, order))
             try:
@@ -107,6 +115,23 @@ class Guard:
                 await asyncio.shield(discarded)
                 raise
 
+    def hold(self, lease_id: str, locks: tuple[int, ...]) -> None:
+        """Have the works of a lease, those yet to start, keep these open until nothing is left of them."""
+        self._locks[lease_id] = locks
+
+    def has_work(self, lease_id: str) -> bool:
+        """Return whether anything may be left of the lease's works."""
+        return any(work.lease_id == lease_id for work in self._works)
+
+    async def end(self, lease_id: str) -> None:
+        """Kill the works of a lease that still run, at once.
+
+        Raises:
+            NotKilled: something does not end.
+        """
+        for work in [work for work in self._works if work.lease_id == lease_id]:
+            await work.kill(grace=0)
+
     def extend(self, lease_id: str, deadline: float) -> None:
         """Let all works of a lease, those yet to start as well, run until `deadline`, in seconds of `boottime()`."""
         self._deadlines[lease_id] = deadline
@@ -115,8 +140,9 @@ class Guard:
                 work.extend(deadline)
 
     def forget(self, lease_id: str) -> None:
-        """Forget the deadline of a lease that is over."""
+        """Forget deadline and locks of a lease that is over."""
         self._deadlines.pop(lease_id, None)
+        self._locks.pop(lease_id, None)
 
     async def close(self) -> None:
         """Kill everything that is left, at once, and wait for the guard's exit. May be called again.
@@ -128,16 +154,16 @@ class Guard:
         try:
             async with asyncio.timeout(KILL_MARGIN):
                 await self._process.wait()
+                if self._works:
+                    await asyncio.wait([work.ended for work in self._works])
         except TimeoutError:
             raise NotKilled(f"processes below the guard (process {self.pid}) do not end") from None
-        if self._works:
-            await asyncio.wait([work.ended for work in self._works])
 
-    def _open_channel(self, *stdio: int) -> Channel:
+    def _open_channel(self, *fds: int) -> Channel:
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                socket.send_fds(self._link, [b"1"], [theirs.fileno(), *stdio])
+                socket.send_fds(self._link, [str(1 + len(fds)).encode()], [theirs.fileno(), *fds])
         except OSError as error:
             ours.close()
             if self.lost.is_set() or isinstance(error, ConnectionError):
@@ -149,17 +175,30 @@ class Guard:
         await channel.order(order)
         reply = await channel.receive()
         if reply and "started" in reply:
-            work = Work(lease_id, reply["started"], channel)
+            work = Work(lease_id, reply["started"], channel, self._orphans_ended)
             self._works.add(work)
             work.ended.add_done_callback(lambda _: self._works.discard(work))
             if lease_id in self._deadlines:  # it may have moved meanwhile
                 work.extend(self._deadlines[lease_id])
             return work
         channel.close()
-        if reply:
+        if reply and "failed" in reply:
             stage, number = reply["failed"]
             raise SpawnFailed.because(stage, number, order["argv"], order["env"], order["cwd"])
+        if not reply:
+            await self._orphans_ended()
         raise GuardLost(f"the guard of lease {lease_id} died, its work was killed")
+
+    async def _orphans_ended(self) -> None:
+        """Return when nothing is left of a guard that has died: its keepers may have died with it, and end nothing."""
+        if not tree.is_subreaper():
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(KILL_MARGIN):
+                await self._process.wait()
+        if self._process.returncode is not None:
+            self._ending = self._ending or asyncio.ensure_future(end_orphans(self._others))
+            await asyncio.shield(self._ending)
 
     def _on_lost(self) -> None:
         if not self.lost.is_set():

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import socket
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from toolcrib.activities.guard.errors import GuardLost, NotKilled
@@ -57,9 +58,10 @@ class Channel:
 class Work:
     """One command that was started, with everything it starts."""
 
-    def __init__(self, lease_id: str, pid: int, channel: Channel) -> None:
+    def __init__(self, lease_id: str, pid: int, channel: Channel, orphans_ended: Callable[[], Awaitable[None]]) -> None:
         self.lease_id = lease_id
         self.pid = pid
+        self._orphans_ended = orphans_ended
         self._channel = channel
         self.ended = asyncio.ensure_future(self._follow())
         """Done when the whole tree is gone; shield it when awaiting it."""
@@ -94,6 +96,8 @@ class Work:
         finally:
             self._channel.close()
         if message is None:
+            await self._orphans_ended()
+        if message is None or "exited" not in message:
             raise GuardLost(f"the guard of lease {self.lease_id} died, its work was killed")
         exit_code: int = message["exited"]
         return exit_code

@@ -68,6 +68,7 @@ def _environment(folder: Path, address: str) -> dict[str, str]:
         "TEMPORAL_ADDRESS": address,
         "TEMPORAL_CONFIG_FILE": str(profiles),
         "TOOLCRIB_HOME": str(folder / "home"),
+        "TOOLCRIB_LOCKS": str(folder / "locks"),
     }
 
 

@@ -10,7 +10,11 @@ from temporalio.worker import Worker
 from support.lab import Lab, slot, until_pool, until_status
 from support.processes import host_file, toolcrib
 from support.runners import CONTROLLED, controlled
+from toolcrib.activities.fencing import ServedFencing
 from toolcrib.activities.guard import Guard
+from toolcrib.activities.lease_folders import LeaseFolders
+from toolcrib.activities.locks import LockFolder
+from toolcrib.activities.possession import Possessions
 from toolcrib.client import PoolView
 from toolcrib.scheduling.names import host_queue, host_work_queue
 from toolcrib.worker.host_agent import HostAgent
@@ -91,7 +95,8 @@ async def test_a_lease_that_reaches_a_worker_that_stops_is_returned(lab: Lab, tm
     crib = await lab.pool()
     file = HostFile(id="a", devices=(slot(),), pool="lab", runners=RunnerNames(goal="shell"))
     guard = await Guard.start()
-    agent = HostAgent(lab.client, file, guard, tmp_path)
+    locks, served = LockFolder(tmp_path / "locks"), ServedFencing(tmp_path / "served")
+    agent = HostAgent(lab.client, file, guard, Possessions(guard, locks, served), LeaseFolders(tmp_path, "a"))
     async with Worker(lab.client, task_queue=host_work_queue("a"), activities=[agent.presence.presence]):
         registering = asyncio.create_task(agent.stay_registered())
         await agent.registered.wait()

@@ -57,7 +57,9 @@ class Lab:
         """Run a host that is registered with its pool; `goal` and `workflow` name its runners."""
         runners = RunnerNames(goal=goal, workflow=workflow)
         file = HostFile(id=host_id, devices=tuple(devices), pool=pool, runners=runners)
-        async with host_role(self.client, file, self.folder / host_id, drain=drain) as agent:
+        async with host_role(
+            self.client, file, self.folder / host_id, drain=drain, locks=self.folder / "locks"
+        ) as agent:
             async with asyncio.timeout(PATIENCE):
                 await agent.registered.wait()
             yield agent

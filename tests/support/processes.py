@@ -24,14 +24,14 @@ def host_file(
 ) -> Path:
     """Write a host file for slots that run goals by `shell`."""
     lines = [
-        f"    - {{id: {one.id}, driver: local, driver_type: {one.driver_type}, tags: [{', '.join(one.tags)}]}}\n"
+        f'    - {{id: {one.id}, driver: "{one.driver}", driver_type: {one.driver_type}, tags: [{", ".join(one.tags)}]}}'
         for one in devices
     ]
     file = folder / f"{host_id}.yaml"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(
         f"host:\n  id: {host_id}\n  pool: {pool}\n  drain_timeout: {drain}\n  runners: {{goal: shell}}\n"
-        f"  devices:\n{''.join(lines)}",
+        f"  devices:\n" + "\n".join(lines),
         encoding="utf-8",
     )
     return file

@@ -12,6 +12,7 @@ import pytest
 import structlog
 
 from toolcrib.scheduling.errors import InvalidRequest
+from toolcrib.worker import settings
 from toolcrib.worker.logs import configure_logs
 from toolcrib.worker.settings import LogFormat, Settings, load_settings
 
@@ -36,6 +37,19 @@ def test_home_is_in_the_users_data_folder_unless_said(monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TOOLCRIB_HOME", "near")
     assert load_settings().home == tmp_path / "near"
+
+
+def test_locks_are_in_one_folder_of_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """All hosts of a machine lock their devices below /run/lock, or below /var/lock where that is missing."""
+    monkeypatch.delenv("TOOLCRIB_LOCKS")
+    run, var = tmp_path / "run", tmp_path / "var"
+    assert [str(folder) for folder in settings.LOCK_FOLDERS] == ["/run/lock", "/var/lock"]
+    monkeypatch.setattr(settings, "LOCK_FOLDERS", [run, var])
+    assert load_settings().locks == run / "toolcrib"
+    var.mkdir()
+    assert load_settings().locks == var / "toolcrib"
+    run.mkdir()
+    assert load_settings().locks == run / "toolcrib"
 
 
 def test_a_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

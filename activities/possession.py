@@ -1,0 +1,116 @@
+"""How a lease comes by its device: no two works on this machine have one at the same time, whatever else goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from toolcrib.activities.fencing import ServedFencing
+from toolcrib.activities.guard import Guard, NotKilled
+from toolcrib.activities.leftovers import LEASE, end_leftovers
+from toolcrib.activities.locks import HeldLock, Holder, LockFolder
+from toolcrib.scheduling.errors import ToolcribError
+from toolcrib.scheduling.lease import Lease
+
+LONGEST_WAIT: Final = 10.0
+"""Seconds to wait for a device that another lease still has, unless the ttl is shorter."""
+
+_log = structlog.get_logger(__name__)
+
+
+class DeviceRefused(ToolcribError):
+    """A lease does not get its device; nothing of its work was started."""
+
+    code = "device_refused"
+
+
+class Possessions:
+    """What keeps the devices of a host apart: locks that all of the machine respects, and the numbers served."""
+
+    def __init__(self, guard: Guard, locks: LockFolder, served: ServedFencing) -> None:
+        self.guard = guard
+        self.locks = locks
+        self.served = served
+
+    @property
+    def folder(self) -> Path:
+        """Where the locks are."""
+        return self.locks.path
+
+    def of(self, lease: Lease) -> Possession:
+        """Return the possession of a lease, yet to be taken."""
+        return Possession(lease, self)
+
+
+class Possession:
+    """The hold of one lease on its device, which it shares with the guard and the keepers of its works."""
+
+    def __init__(self, lease: Lease, means: Possessions) -> None:
+        self._lease = lease
+        self._means = means
+        self._held = False
+
+    def extend(self, deadline: float) -> None:
+        """Tell the guard until when the works may run, in seconds of `boottime()`; nothing before the device is had."""
+        if self._held:
+            self._means.guard.extend(self._lease.id, deadline)
+
+    @asynccontextmanager
+    async def of(self, physical_id: str) -> AsyncIterator[None]:
+        """Have the device for the length of a block, which has to leave nothing of the works behind.
+
+        What is left all the same, since it cannot be killed, keeps the device until it is gone.
+
+        Raises:
+            DeviceRefused: another has it and does not give it up in time, or has had it with a higher fencing number.
+        """
+        guard, lease = self._means.guard, self._lease
+        lock, signed = await self._locked(f"device-{physical_id}"), False
+        try:
+            await self._end_leftovers(lock)
+            signed = True
+            await self._record(lock)
+            guard.hold(lease.id, lock.fds)
+            self._held = True
+            yield
+        finally:
+            self._held = False
+            lock.release(clean=signed and not guard.has_work(lease.id))
+            guard.forget(lease.id)
+
+    async def _locked(self, name: str) -> HeldLock:
+        locks, lease = self._means.locks, self._lease
+        try:
+            lock = await locks.take(name, min(lease.ttl, LONGEST_WAIT))
+        except OSError as error:
+            raise DeviceRefused(f"the lock of device {lease.device_id} cannot be taken: {error}") from None
+        if lock is None:
+            holder = locks.holder(name)
+            raise DeviceRefused(f"device {lease.device_id} is still in use by {holder or 'an unknown process'}")
+        return lock
+
+    async def _end_leftovers(self, lock: HeldLock) -> None:
+        last = lock.unreleased
+        if last is None or last.lease is None:
+            return
+        try:
+            killed = await end_leftovers({LEASE: last.lease})
+        except NotKilled as error:
+            raise DeviceRefused(f"device {self._lease.device_id} is not free: {error.message}") from None
+        _log.warning("the last holder of a device died with it", holder=str(last), killed=list(killed))
+
+    async def _record(self, lock: HeldLock) -> None:
+        lease = self._lease
+        try:
+            lock.sign(Holder.this_process(lease.host_id, lease.id))
+            served = await self._means.served.serve(lease.device_id, lease.fencing)
+        except OSError as error:
+            raise DeviceRefused(f"the use of device {lease.device_id} cannot be recorded: {error}") from None
+        if served is not None:
+            raise DeviceRefused(
+                f"device {lease.device_id} has served fencing number {served}; {lease.fencing} is not higher"
+            )
