@@ -64,3 +64,18 @@ class Reporting:
 
 
 REPORTING = "support.runners:Reporting"
+
+
+class Noting:
+    """A goal runner that notes the goals in the order in which they were started, and does nothing else."""
+
+    def __init__(self) -> None:
+        self.goals: list[str] = []
+
+    async def run(self, goal: str, context: LeaseContext) -> None:
+        """Note the goal."""
+        self.goals.append(goal)
+
+
+noting = Noting()
+NOTING = "support.runners:noting"
