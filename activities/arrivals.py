@@ -15,17 +15,15 @@ class Arrivals:
         self.closed = False
         """Whether leases that arrive now are given back unused."""
         self._newest: dict[str, int] = {}
-        self._changed = asyncio.Condition()
+        self._changed = asyncio.Event()
 
-    async def note(self, lease: Lease) -> None:
-        """Take note of a lease that has just arrived."""
-        async with self._changed:
-            self._newest[lease.device_id] = max(lease.fencing, self._newest.get(lease.device_id, 0))
-            self._changed.notify_all()
+    def note(self, lease: Lease) -> None:
+        """Take note of a lease that has just arrived; at once, so that a worker that stops cannot cut it off."""
+        self._newest[lease.device_id] = max(lease.fencing, self._newest.get(lease.device_id, 0))
+        self._changed.set()
 
     async def until(self, leases: Sequence[Lease]) -> None:
         """Wait until each of these leases has arrived, or a newer one of its device."""
-        async with self._changed:
-            await self._changed.wait_for(
-                lambda: all(lease.fencing <= self._newest.get(lease.device_id, 0) for lease in leases)
-            )
+        while any(lease.fencing > self._newest.get(lease.device_id, 0) for lease in leases):
+            self._changed.clear()
+            await self._changed.wait()

@@ -71,7 +71,7 @@ class LeaseRuns:
         """Run one lease, and report how it went in a call of its own, since the SDK's does not tell if it arrived."""
         handle = activity.client().get_async_activity_handle(task_token=activity.info().task_token)
         lease = order.lease
-        await self.arrivals.note(lease)
+        self.arrivals.note(lease)
         possession = self._possessions.of(lease)
         renewal = Renewal(lease.ttl, possession.extend)
         try:
