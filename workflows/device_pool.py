@@ -51,7 +51,7 @@ from toolcrib.workflows.contract import (
     POOL_VIEW,
 )
 from toolcrib.workflows.failures import to_failure
-from toolcrib.workflows.pool_calls import ONCE
+from toolcrib.workflows.pool_calls import LOCAL_FAILURE, ONCE
 
 MAX_HISTORY_EVENTS: Final = 1_500
 """The server writes down all that it knows of a run's updates with each of them."""
@@ -226,7 +226,7 @@ class DevicePool:
             missed = await workflow.execute_local_activity(
                 DELIVER, grants, result_type=list[str], start_to_close_timeout=DELIVERY_TIME, retry_policy=ONCE
             )
-        except ActivityError:
+        except LOCAL_FAILURE:
             workflow.logger.info("grants could not be delivered at once; trying on")
         self._scheduler.delivered(lease for lease in grants if lease.task_id not in missed)
         if late := [lease for lease in grants if lease.task_id in missed]:

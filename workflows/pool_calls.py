@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
-from temporalio.exceptions import ActivityError
+from temporalio.exceptions import ActivityError, ApplicationError
 
 from toolcrib.scheduling.messages import Admission, HostSilent, QueueEntry, Settlement
 from toolcrib.scheduling.names import LINK_QUEUE
@@ -22,6 +22,8 @@ AT_ONCE: Final = timedelta(seconds=2)
 """While a local activity runs, its workflow answers neither updates nor queries."""
 ONE_TRY: Final = timedelta(seconds=30)
 ONCE: Final = RetryPolicy(maximum_attempts=1)
+LOCAL_FAILURE: Final = (ActivityError, ApplicationError)
+"""How a local activity fails: by a timeout wrapped in an ActivityError, by an error of its own as it is."""
 
 
 async def admit(pool: str, entry: QueueEntry) -> Admission:
@@ -54,7 +56,7 @@ async def _call(name: str, args: Sequence[Any], result_type: type | None) -> Any
         return await workflow.execute_local_activity(
             name, args=args, result_type=result_type, start_to_close_timeout=AT_ONCE, retry_policy=ONCE
         )
-    except ActivityError:
+    except LOCAL_FAILURE:
         workflow.logger.info("the pool did not answer at once; trying on", extra={"call": name})
     return await workflow.execute_activity(
         name, args=args, result_type=result_type, task_queue=LINK_QUEUE, start_to_close_timeout=ONE_TRY
