@@ -19,6 +19,7 @@ from toolcrib.scheduling.names import DEFAULT_POOL, LINK_QUEUE, POOLS_QUEUE, TAS
 from toolcrib.scheduling.strategies import STRATEGIES
 from toolcrib.workflows.device_pool import DevicePool
 from toolcrib.workflows.host import Host
+from toolcrib.workflows.messages import CountedArguments
 from toolcrib.workflows.scheduled_task import ScheduledTask
 
 POLLS: Final = 20
@@ -43,6 +44,7 @@ async def scheduler_role(client: Client) -> AsyncIterator[None]:
             workflows=[DevicePool],
             activities=calls.local,
             workflow_runner=workflow_runner(),
+            interceptors=[CountedArguments()],
         ),
         Worker(
             client,
@@ -50,6 +52,7 @@ async def scheduler_role(client: Client) -> AsyncIterator[None]:
             workflows=[ScheduledTask, Host],
             activities=calls.local,
             workflow_runner=workflow_runner(),
+            interceptors=[CountedArguments()],
             max_concurrent_workflow_task_polls=POLLS,
         ),
         Worker(client, task_queue=LINK_QUEUE, activities=calls.patient),

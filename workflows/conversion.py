@@ -7,12 +7,31 @@ into building the same adapters again.
 from __future__ import annotations
 
 import dataclasses
-from typing import Final
+from typing import Any, Final
 
+from pydantic import TypeAdapter
+from temporalio.api.common.v1 import Payload
 from temporalio.contrib.pydantic import PydanticPayloadConverter, pydantic_data_converter
-from temporalio.converter import CompositePayloadConverter, DataConverter
+from temporalio.converter import BinaryNullPayloadConverter, CompositePayloadConverter, DataConverter
 
-_CONVERTERS: Final = tuple(PydanticPayloadConverter().converters.values())
+
+class CheckedNullConverter(BinaryNullPayloadConverter):
+    """Takes nothing for a value only where None may stand; else each handler would have to look out for it."""
+
+    def from_payload(self, payload: Payload, type_hint: type | None = None) -> Any:
+        """Return None.
+
+        Raises:
+            ValueError: a value of `type_hint` cannot be None.
+        """
+        value = super().from_payload(payload, type_hint)
+        return value if type_hint is None else TypeAdapter(type_hint).validate_python(value)
+
+
+_CONVERTERS: Final = tuple(
+    CheckedNullConverter() if isinstance(converter, BinaryNullPayloadConverter) else converter
+    for converter in PydanticPayloadConverter().converters.values()
+)
 
 
 class SharedPayloadConverter(CompositePayloadConverter):

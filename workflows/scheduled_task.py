@@ -37,6 +37,7 @@ CONFIRM_GRACE: Final = 5.0
 """Beyond the lease's ttl, a cancelled or unclaimed lease is given so many seconds to be confirmed as over."""
 
 _ADMISSION: Final = TypeAdapter(Admission)
+_REPORT: Final = TypeAdapter(Report)
 _STATUS: Final = SearchAttributeKey.for_keyword("ToolcribStatus")
 _POOL: Final = SearchAttributeKey.for_keyword("ToolcribPool")
 _DEVICE: Final = SearchAttributeKey.for_keyword("ToolcribDevice")
@@ -62,7 +63,7 @@ class ScheduledTask:
         self._record = TaskRecord(workflow.info().workflow_id, parsed, workflow.time())
         self._placed = False
         self._unwanted: Lease | None = None
-        self._activity: workflow.ActivityHandle[Report] | None = None
+        self._activity: workflow.ActivityHandle[Any] | None = None
         answer = _parse_admission(admission)
         if answer is not None and answer.start_by >= workflow.time():
             self._accept(answer)
@@ -193,12 +194,11 @@ class ScheduledTask:
             self._unwanted = admission.lease
         workflow.set_current_details(details(self._record))
 
-    def _start_activity(self, lease: Lease) -> workflow.ActivityHandle[Report]:
+    def _start_activity(self, lease: Lease) -> workflow.ActivityHandle[Any]:
         timeout = self._record.request.timeout
         return workflow.start_activity(
             RUN_LEASE,
             LeaseOrder(lease=lease, pool=self._record.request.pool, timeout=timeout),
-            result_type=Report,
             task_queue=host_queue(lease.host_id),
             schedule_to_start_timeout=timedelta(seconds=max(lease.claim_by - workflow.time(), 0.001)),
             heartbeat_timeout=timedelta(seconds=lease.ttl),
@@ -208,7 +208,7 @@ class ScheduledTask:
             summary=f"attempt {lease.attempt} on {lease.device_key}",
         )
 
-    async def _stop(self, activity: workflow.ActivityHandle[Report], lease: Lease) -> bool:
+    async def _stop(self, activity: workflow.ActivityHandle[Any], lease: Lease) -> bool:
         """Cancel a lease's activity and return whether its host confirms that, for as long as the lease can live."""
         activity.cancel()
         try:
@@ -219,7 +219,7 @@ class ScheduledTask:
         error = None if activity.cancelled() else activity.exception()
         return not (isinstance(error, ActivityError) and isinstance(error.cause, ActivityTimeout))
 
-    def _conclude(self, activity: workflow.ActivityHandle[Report]) -> None:
+    def _conclude(self, activity: workflow.ActivityHandle[Any]) -> None:
         """Take what came of the attempt's activity; a cancellation that follows is not about it."""
         self._activity, now = None, workflow.time()
         if not activity.done() or activity.cancelled():
@@ -227,7 +227,14 @@ class ScheduledTask:
         elif (error := activity.exception()) is not None:
             self._record.expire(_described(error), now)
         else:
-            self._record.report(activity.result(), now)
+            self._take_report(activity.result(), now)
+
+    def _take_report(self, data: Any, now: float) -> None:
+        """Take what a host reported; it may be of another version, and must not stop the task by what it says."""
+        try:
+            self._record.report(_REPORT.validate_python(data), now)
+        except ValidationError:
+            self._record.expire("the host's report cannot be understood", now)
 
     async def _finish_handlers(self) -> None:
         """Let handlers end; a cancellation that comes now is too late."""

@@ -16,6 +16,7 @@ from toolcrib.worker.scheduler_role import workflow_runner
 from toolcrib.workflows.conversion import DATA_CONVERTER
 from toolcrib.workflows.device_pool import DevicePool
 from toolcrib.workflows.host import Host
+from toolcrib.workflows.messages import CountedArguments
 from toolcrib.workflows.scheduled_task import ScheduledTask
 
 FOLDER: Final = Path(__file__).parents[1] / "replay" / "histories"
@@ -44,7 +45,7 @@ async def replay(histories: Iterable[WorkflowHistory], runner: WorkflowRunner | 
         workflows=[DevicePool, ScheduledTask, Host],
         workflow_runner=runner or workflow_runner(),
         data_converter=DATA_CONVERTER,
-        interceptors=[decisions],
+        interceptors=[decisions, CountedArguments()],
     )
     async with replayer.workflow_replay_iterator(_one_by_one(histories)) as results:
         async for result in results:

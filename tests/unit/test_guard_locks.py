@@ -104,7 +104,7 @@ async def test_locks_do_not_accumulate_in_the_guard(tmp_path: Path) -> None:
             await asyncio.gather(*(work.wait() for work in works))
             lock.release(clean=True)
         await until(lambda: not children(lab.guard.pid))
-        assert open_files(lab.guard.pid) == before
+        assert open_files(lab.guard.pid) <= before
 
 
 WORKER = """

@@ -99,7 +99,8 @@ async def test_nothing_accumulates_over_many_works() -> None:
             works = await asyncio.gather(*(lab.start("true") for _ in range(10)))
             await asyncio.gather(*(work.wait() for work in works))
         await until(lambda: not children(lab.guard.pid))
-        assert (open_files(os.getpid()), open_files(lab.guard.pid)) == before
+        assert open_files(os.getpid()) <= before[0]
+        assert open_files(lab.guard.pid) <= before[1]
 
 
 IMPORTS = """

@@ -204,7 +204,7 @@ def test_a_folder_that_cannot_be_used_is_an_error(path: str) -> None:
     before = open_files(os.getpid())
     with pytest.raises(OSError, match=path.split("/")[-1]):
         LockFolder(Path(path)).try_take("one")
-    assert open_files(os.getpid()) == before
+    assert open_files(os.getpid()) <= before
 
 
 async def test_waiting_ends_with_the_holder(folder: LockFolder) -> None:

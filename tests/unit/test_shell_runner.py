@@ -205,4 +205,4 @@ async def test_runs_leave_no_file_open(tmp_path: Path) -> None:
         context.environment["BIG"] = "x" * 200_000
         with pytest.raises(SpawnFailed, match="BIG"):
             await ShellRunner().run("true", context)
-        assert open_files(os.getpid()) == before
+        assert open_files(os.getpid()) <= before

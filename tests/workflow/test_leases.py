@@ -43,6 +43,12 @@ async def report_other(order: LeaseOrder) -> Report:
     return Report(lease_id="task-other.1.1", outcome=ReportOutcome.DONE, result="made up")
 
 
+@activity.defn(name=RUN_LEASE)
+async def report_nonsense(order: LeaseOrder) -> dict[str, Any]:
+    """Be a host that answers what nobody understands."""
+    return {"well": "done"}
+
+
 @asynccontextmanager
 async def odd_host(lab: Lab, run_lease: Any) -> AsyncIterator[None]:
     """Have a host `lab-1` that runs leases in a way of its own."""
@@ -68,6 +74,7 @@ async def test_a_host_that_never_claims_does_not_keep_the_device(lab: Lab) -> No
     [
         (report_unclaimed, "the host reported a result without a claim"),
         (report_other, "the host reported another lease"),
+        (report_nonsense, "the host's report cannot be understood"),
     ],
 )
 async def test_a_result_that_cannot_be_one_is_not_believed(lab: Lab, run_lease: Any, reason: str) -> None:

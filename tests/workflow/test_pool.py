@@ -6,8 +6,9 @@ import asyncio
 from typing import Any
 
 import pytest
-from temporalio.client import WorkflowUpdateFailedError
+from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
 
+from support.histories import replay
 from support.lab import Lab, slot, until_pool, until_status
 from support.moody import MOODY
 from support.runners import CONTROLLED, controlled
@@ -17,6 +18,7 @@ from toolcrib.workflows.contract import POOL_ADMIT, POOL_SETTLE, POOL_SILENCE
 
 ENTRY = {"task_id": "task-x", "constraints": {"tags": []}}
 MALFORMED = {
+    "nothing": None,
     "text": "free it",
     "number": 7,
     "no list": {"kind": "release", "task_id": "t"},
@@ -60,6 +62,19 @@ async def test_a_malformed_update_is_refused(lab: Lab, update: str) -> None:
     for payload in MALFORMED.values():
         with pytest.raises(WorkflowUpdateFailedError):
             await ask(lab, update, payload)
+    await serves(lab, crib)
+
+
+@pytest.mark.parametrize("arguments", [[], [[], []]], ids=["none", "two"])
+async def test_a_wrong_number_of_arguments_does_no_harm(lab: Lab, arguments: list[Any]) -> None:
+    """A signal with too few or too many arguments is dropped, an update with them refused; the pool goes on."""
+    crib = await lab.pool()
+    handle: WorkflowHandle[Any, Any] = lab.client.get_workflow_handle(pool_workflow_id("lab"))
+    for signal in (POOL_SETTLE, POOL_SILENCE):
+        await handle.signal(signal, args=arguments)
+    for update in (POOL_ADMIT, "register", "configure"):
+        with pytest.raises(WorkflowUpdateFailedError):
+            await handle.execute_update(update, args=arguments)
     await serves(lab, crib)
 
 
@@ -155,3 +170,15 @@ async def test_the_cap_can_be_raised_and_lowered_while_tasks_run(lab: Lab) -> No
         for goal in goals[3:]:
             controlled.finish(goal)
         await asyncio.gather(*(task.result() for task in tasks))
+
+
+async def test_a_pool_that_is_looked_at_while_it_grants_decides_alike_again(lab: Lab) -> None:
+    """Queries that come at any moment change nothing of what a pool decides when it is replayed."""
+    crib = await lab.pool(max_concurrent=1)
+    async with lab.host():
+        tasks = [await crib.submit("true") for _ in range(15)]
+        done = asyncio.gather(*(task.result() for task in tasks))
+        while not done.done():
+            await crib.pool().show()
+        await done
+    await replay([await lab.client.get_workflow_handle(pool_workflow_id("lab")).fetch_history()])
