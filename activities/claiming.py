@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from datetime import timedelta
 from typing import Any, Final
 
@@ -15,7 +14,6 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from toolcrib.activities.retrying import is_unanswered, retried
 from toolcrib.scheduling.errors import TaskEnded
-from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import Assignment, Claim
 from toolcrib.workflows.contract import TASK_CLAIM
 from toolcrib.workflows.failures import refusal_in
@@ -23,17 +21,14 @@ from toolcrib.workflows.failures import refusal_in
 RPC_TIMEOUT: Final = timedelta(seconds=10)
 
 
-async def claim(client: Client, lease: Lease, incarnation: int, patience: float) -> Assignment:
-    """Claim `lease`, asking again with the same id for up to `patience` seconds while no answer comes.
+async def claim(client: Client, task_id: str, request: Claim, patience: float) -> Assignment:
+    """Claim a lease of a task, asking again with the same id for up to `patience` seconds while no answer comes.
 
     Raises:
         ClaimRefused: by name, as `TaskRecord.check_claim`.
         RPCError: no answer came.
     """
-    request = Claim(lease_id=lease.id, host_id=lease.host_id, claim_id=uuid.uuid4().hex, incarnation=incarnation)
-    return await retried(
-        lambda: _ask(client, lease.task_id, request), is_unanswered, patience=patience, longest_pause=1.0
-    )
+    return await retried(lambda: _ask(client, task_id, request), is_unanswered, patience=patience, longest_pause=1.0)
 
 
 async def _ask(client: Client, task_id: str, request: Claim) -> Assignment:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable
 from typing import Any, Final
 
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from toolcrib.activities.context import LeaseContext, RunFailed
 from toolcrib.activities.guard import GuardLost, NotKilled
@@ -66,32 +66,37 @@ class TaskDispatcher:
 
 
 def _done(lease_id: str, result: Any) -> Report:
-    _check(result)
-    return Report(lease_id=lease_id, outcome=ReportOutcome.DONE, result=result)
+    return Report(lease_id=lease_id, outcome=ReportOutcome.DONE, result=_as_it_arrives(result))
 
 
 def _failed(context: LeaseContext, error: ErrorBody, result: Any) -> Report:
     message = error.message
     try:
-        _check(result)
+        result = _as_it_arrives(result)
     except RunFailed as refusal:
         result, message = None, f"{message} ({refusal.message})"
     kept = ErrorBody(code=error.code, message=_plain(message), hint=error.hint and _plain(error.hint))
     return Report(lease_id=context.lease.id, outcome=ReportOutcome.FAILED, result=result, error=kept)
 
 
-def _check(result: Any) -> None:
-    """Raise RunFailed if a result cannot be sent and kept; sending alone would turn a set into something else."""
+def _as_it_arrives(result: Any) -> Any:
+    """Return a result as its task will see it, since that is what is signed.
+
+    Raises:
+        RunFailed: it cannot be sent and kept; sending alone would turn a set into something else.
+    """
     try:
         json.dumps(result, allow_nan=False)
-        size = len(to_json(result))
+        data = to_json(result)
+        arrived = from_json(data)
     except (TypeError, ValueError, RecursionError) as error:
         raise RunFailed(f"the result is not JSON: {error}", hint="Return JSON data from the runner.") from None
-    if size > MAX_RESULT_BYTES:
+    if len(data) > MAX_RESULT_BYTES:
         raise RunFailed(
-            f"the result is {size:,} bytes long, the limit is {MAX_RESULT_BYTES:,}",
+            f"the result is {len(data):,} bytes long, the limit is {MAX_RESULT_BYTES:,}",
             hint="Write it to the folder TOOLCRIB_ARTIFACTS instead.",
         )
+    return arrived
 
 
 def _described(error: BaseException) -> ErrorBody:

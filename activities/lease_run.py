@@ -6,39 +6,48 @@ import asyncio
 import os
 import time
 from collections.abc import Mapping
-from datetime import timedelta
+from dataclasses import replace
 from typing import Final
 
 import structlog
 from temporalio import activity
-from temporalio.client import AsyncActivityHandle, Client
-from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.client import Client
 
 from toolcrib.activities.arrivals import Arrivals
 from toolcrib.activities.claiming import claim
 from toolcrib.activities.context import LeaseContext
 from toolcrib.activities.dispatcher import TaskDispatcher
 from toolcrib.activities.drivers import Driver
-from toolcrib.activities.guard import Guard, boottime
+from toolcrib.activities.guard import Guard, GuardLost, NotKilled, boottime
+from toolcrib.activities.host_keys import HostKeyPair
 from toolcrib.activities.lease_folders import LeaseFolders
+from toolcrib.activities.lease_proof import LeaseProof
 from toolcrib.activities.leftovers import LOCKS
 from toolcrib.activities.possession import DeviceRefused, Possession, Possessions
 from toolcrib.activities.progress import ProgressReporter
 from toolcrib.activities.renewal import LeaseLost, Renewal
+from toolcrib.activities.reporting import TIMEOUT, deliver
 from toolcrib.scheduling.device import DeviceSpec
-from toolcrib.scheduling.errors import ClaimRefused, ErrorBody
+from toolcrib.scheduling.errors import ClaimRefused, ErrorBody, ToolcribError
 from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import LeaseOrder, Progress, Report, ReportOutcome
 from toolcrib.workflows.contract import RUN_LEASE, TASK_PROGRESS
 
 SECRETS: Final = ("TEMPORAL_API_KEY", "TEMPORAL_TLS_CLIENT_KEY_DATA", "TEMPORAL_TLS_CLIENT_KEY_PATH")
 """What the worker needs to reach the server is not for the work."""
-REPORT_TIMEOUT: Final = timedelta(seconds=5)
 REFUSAL_PAUSE: Final = 1.0
 """Seconds until a lease that does not get its device is given back: the pool may assign the same device at once."""
 
+CLEAN_WITHIN: Final = 60.0
+"""Seconds in which a driver has a device clean; one that is not is not given to others as if nothing were wrong."""
+
 _log = structlog.get_logger(__name__)
+
+
+class DriverFailed(ToolcribError):
+    """A driver could not get a device ready."""
+
+    code = "driver_failed"
 
 
 class LeaseRuns:
@@ -48,6 +57,8 @@ class LeaseRuns:
         self,
         *,
         client: Client,
+        key: HostKeyPair,
+        machine: str,
         devices: Mapping[str, DeviceSpec],
         drivers: Mapping[str, Driver],
         dispatcher: TaskDispatcher,
@@ -59,6 +70,8 @@ class LeaseRuns:
         """Of this worker; set when it has registered with its pool."""
         self.arrivals = Arrivals()
         self._client = client
+        self._key = key
+        self._machine = machine
         self._devices = devices
         self._drivers = drivers
         self._dispatcher = dispatcher
@@ -72,53 +85,51 @@ class LeaseRuns:
         handle = activity.client().get_async_activity_handle(task_token=activity.info().task_token)
         lease = order.lease
         self.arrivals.note(lease)
+        proof = LeaseProof(self._key, lease, self.incarnation, self._machine)
         possession = self._possessions.of(lease)
         renewal = Renewal(lease.ttl, possession.extend)
         try:
-            report = await renewal.during(self._serve(order, renewal, possession))
+            report = await renewal.during(self._serve(order, renewal, possession, proof))
         except LeaseLost as lost:
             _log.warning("lease lost; its work was ended", lease=lease.id, reason=lost.message)
-            if activity.is_cancelled():
-                raise asyncio.CancelledError from None
-            raise ApplicationError(
-                lost.message, type=lost.code, non_retryable=True, category=ApplicationErrorCategory.BENIGN
-            ) from None
+            report = _report(lease, ReportOutcome.STOPPED, lost.message)
+        except (DriverFailed, GuardLost, NotKilled, OSError) as fault:
+            _log.error("lease abandoned", lease=lease.id, reason=str(fault))
+            report = _report(lease, ReportOutcome.ABANDONED, f"the host failed: {fault}")
         except asyncio.CancelledError:
-            if not _worker_stops():
-                raise
-            report = _returned(lease, "its host is shutting down")
-        await asyncio.shield(_deliver(handle, report))
+            report = _stopped(lease)
+        await asyncio.shield(deliver(self._client, handle, lease, proof.sign(report)))
         activity.raise_complete_async()
 
-    async def _serve(self, order: LeaseOrder, renewal: Renewal, possession: Possession) -> Report:
+    async def _serve(self, order: LeaseOrder, renewal: Renewal, possession: Possession, proof: LeaseProof) -> Report:
         lease = order.lease
         device = self._devices.get(lease.device_id)
         if device is None:
-            return _returned(lease, f"host {lease.host_id} has no device {lease.device_id}")
+            return _report(lease, ReportOutcome.RETURNED, f"host {lease.host_id} has no device {lease.device_id}")
         if self.arrivals.closed:
-            return _returned(lease, "its host is shutting down")
+            return _report(lease, ReportOutcome.RETURNED, "its host is shutting down")
         physical_id = self._drivers[device.driver].physical_id(device, lease.host_id)
         try:
             async with possession.of(physical_id):
                 possession.extend(renewal.deadline)
-                return await self._run(order, device, renewal)
+                return await self._run(order, device, renewal, proof)
         except DeviceRefused as refusal:
             _log.warning("lease not served", lease=lease.id, reason=refusal.message)
             await asyncio.sleep(REFUSAL_PAUSE)
-            return _returned(lease, refusal.message)
+            return _report(lease, ReportOutcome.RETURNED, refusal.message)
 
-    async def _run(self, order: LeaseOrder, device: DeviceSpec, renewal: Renewal) -> Report:
+    async def _run(self, order: LeaseOrder, device: DeviceSpec, renewal: Renewal, proof: LeaseProof) -> Report:
         lease = order.lease
         try:
-            assignment = await claim(self._client, lease, self.incarnation, lease.ttl)
+            assignment = await claim(self._client, lease.task_id, proof.claim, lease.ttl)
         except ClaimRefused as refusal:
             _log.warning("claim refused", lease=lease.id, code=refusal.code, reason=refusal.message)
-            return _returned(lease, refusal.message)
+            return _report(lease, ReportOutcome.RETURNED, refusal.message)
         await renewal.renew()
         context = self._context(order, device)
         driver = self._drivers[device.driver]
         try:
-            await driver.prepare(device, context)
+            await _prepare(driver, device, context)
             report = await self._dispatcher.dispatch(assignment, context, order.timeout)
             await context.reporter.flush()
             if report.outcome is ReportOutcome.FAILED and boottime() > renewal.deadline:
@@ -126,11 +137,11 @@ class LeaseRuns:
         finally:
             try:
                 await self._guard.end(lease.id)  # what its runner has forgotten
-                await driver.clean(device, context)
+                dirty = await _clean(driver, device, context)
             finally:
                 self._folders.tidy(lease)
         _log.info("lease served", lease=lease.id, device=lease.device_id, outcome=report.outcome.value)
-        return report
+        return replace(report, dirty=dirty)
 
     def _context(self, order: LeaseOrder, device: DeviceSpec) -> LeaseContext:
         lease = order.lease
@@ -158,27 +169,40 @@ class LeaseRuns:
 
     async def _tell_progress(self, task_id: str, report: Progress) -> None:
         task = self._client.get_workflow_handle(task_id)
-        await task.signal(TASK_PROGRESS, report, rpc_timeout=REPORT_TIMEOUT)
+        await task.signal(TASK_PROGRESS, report, rpc_timeout=TIMEOUT)
 
 
-async def _deliver(handle: AsyncActivityHandle, report: Report) -> None:
-    """Bring the report to the server; one that comes too late changes nothing."""
-    for pause in (0.1, 0.5, 1.0, 2.0, 5.0, 0.0):
-        try:
-            await handle.complete(report, rpc_timeout=REPORT_TIMEOUT)
-        except RPCError as error:
-            if error.status is RPCStatusCode.NOT_FOUND:
-                _log.warning("report refused: the lease is over", lease=report.lease_id)
-                return
-            await asyncio.sleep(pause)
-        else:
-            return
-    _log.error("report not delivered; the lease will expire", lease=report.lease_id)
+async def _prepare(driver: Driver, device: DeviceSpec, context: LeaseContext) -> None:
+    try:
+        await driver.prepare(device, context)
+    except Exception as error:
+        raise DriverFailed(f"driver {device.driver} could not prepare {device.id}: {_words(error)}") from error
 
 
-def _returned(lease: Lease, reason: str) -> Report:
-    error = ErrorBody(code="returned", message=reason)
-    return Report(lease_id=lease.id, outcome=ReportOutcome.RETURNED, error=error)
+async def _clean(driver: Driver, device: DeviceSpec, context: LeaseContext) -> str | None:
+    """Have the driver clean the device, and return why it did not."""
+    try:
+        async with asyncio.timeout(CLEAN_WITHIN):
+            await driver.clean(device, context)
+    except Exception as error:  # noqa: BLE001 - whatever a driver raises, the work's verdict stands
+        _log.exception("device not cleaned", lease=context.lease.id, device=device.id)
+        return f"driver {device.driver} could not clean {device.id}: {_words(error)}"
+    return None
+
+
+def _words(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+def _report(lease: Lease, outcome: ReportOutcome, reason: str) -> Report:
+    """Return how a lease ended of which there is no verdict."""
+    return Report(lease_id=lease.id, outcome=outcome, error=ErrorBody(code=outcome.value, message=reason))
+
+
+def _stopped(lease: Lease) -> Report:
+    if _worker_stops():
+        return _report(lease, ReportOutcome.RETURNED, "its host is shutting down")
+    return _report(lease, ReportOutcome.STOPPED, "it was cancelled")
 
 
 def _worker_stops() -> bool:

@@ -20,8 +20,18 @@ from temporalio.service import RPCError, RPCStatusCode
 from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.scheduling.errors import ToolcribError
 from toolcrib.scheduling.lease import Lease
-from toolcrib.scheduling.messages import Admission, AskedAfter, HostSilent, QueueEntry, Settlement
-from toolcrib.workflows.contract import ADMIT, ASK_AFTER, DELIVER, DELIVER_PATIENTLY, SETTLE, SILENCE, TASK_GRANT
+from toolcrib.scheduling.messages import Admission, AskedAfter, HostRestarted, HostSilent, QueueEntry, Settlement
+from toolcrib.workflows.contract import (
+    ADMIT,
+    ASK_AFTER,
+    DELIVER,
+    DELIVER_PATIENTLY,
+    SETTLE,
+    SILENCE,
+    TASK_GRANT,
+    TASK_HOST_RESTARTED,
+    TELL_HOLDERS,
+)
 
 Result = TypeVar("Result")
 
@@ -48,7 +58,7 @@ class PoolCalls:
     @property
     def patient(self) -> Sequence[Any]:
         """Those of the link queue."""
-        return [self.settle, self.admit, self.silence, self.deliver_patiently, self.ask_after]
+        return [self.settle, self.admit, self.silence, self.deliver_patiently, self.ask_after, self.tell_holders]
 
     @activity.defn(name=SETTLE)
     async def settle(self, pool: str, message: Settlement) -> None:
@@ -95,6 +105,13 @@ class PoolCalls:
             gone=tuple(task_id for task_id, alive in pairs if not alive),
         )
 
+    @activity.defn(name=TELL_HOLDERS)
+    async def tell_holders(self, task_ids: list[str], news: HostRestarted) -> None:
+        """Tell tasks that their host has a new worker; fails while some cannot be told, to be tried again."""
+        told = await asyncio.gather(*(self._tell_of_restart(task_id, news) for task_id in task_ids))
+        if missed := [task_id for task_id, done in zip(task_ids, told, strict=True) if not done]:
+            raise _to_be_tried_again(f"not told yet: {', '.join(missed)}")
+
     async def _untold(self, grants: list[Lease], bound: timedelta) -> list[str]:
         told = await asyncio.gather(*(self._tell(lease, bound) for lease in grants))
         return [lease.task_id for lease, done in zip(grants, told, strict=True) if not done]
@@ -104,6 +121,15 @@ class PoolCalls:
             await self._client.get_workflow_handle(lease.task_id).signal(TASK_GRANT, lease, rpc_timeout=bound)
         except RPCError:
             return False
+        return True
+
+    async def _tell_of_restart(self, task_id: str, news: HostRestarted) -> bool:
+        """Return whether the task knows, or needs not know since it has ended."""
+        task = self._client.get_workflow_handle(task_id)
+        try:
+            await task.signal(TASK_HOST_RESTARTED, news, rpc_timeout=LATER_TRY)
+        except RPCError as error:
+            return error.status is RPCStatusCode.NOT_FOUND
         return True
 
     async def _is_open(self, task_id: str) -> bool:

@@ -14,15 +14,26 @@ from toolcrib.scheduling.errors import UnknownPool
 from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import (
     Admission,
+    HostKey,
     HostLeaves,
     HostSilent,
     HostSnapshot,
+    HostStanding,
     QueueEntry,
     Registration,
     Settlement,
 )
 from toolcrib.scheduling.names import pool_workflow_id
-from toolcrib.workflows.contract import POOL_ADMIT, POOL_LEAVE, POOL_REGISTER, POOL_SETTLE, POOL_SILENCE
+from toolcrib.scheduling.views import HostView
+from toolcrib.workflows.contract import (
+    POOL_ADMIT,
+    POOL_ENROLL,
+    POOL_LEAVE,
+    POOL_REGISTER,
+    POOL_SETTLE,
+    POOL_SILENCE,
+    POOL_STANDING,
+)
 from toolcrib.workflows.failures import refusal_in
 
 RPC_TIMEOUT: Final = timedelta(seconds=25)
@@ -73,6 +84,30 @@ class PoolLink:
             lambda: self._handle.execute_update(
                 POOL_REGISTER, snapshot, result_type=Registration, rpc_timeout=RPC_TIMEOUT
             )
+        )
+
+    async def standing(self, host_id: str) -> HostStanding:
+        """Return what the pool knows of a host that wants to register.
+
+        Raises:
+            UnknownPool: there is no such pool.
+            RPCError: the pool does not answer; it may be asked again.
+        """
+        return await self.ask(
+            lambda: self._handle.query(POOL_STANDING, host_id, result_type=HostStanding, rpc_timeout=RPC_TIMEOUT)
+        )
+
+    async def enroll(self, order: HostKey) -> HostView:
+        """Have a host's public key kept, or forgotten, and return how the host is then.
+
+        Raises:
+            InvalidRequest: the key is malformed, or the host is enrolled with another.
+            UnknownDevice: there is no such host whose key could be forgotten.
+            UnknownPool: there is no such pool.
+            RPCError: Temporal did not take the call; it may be made again.
+        """
+        return await self.ask(
+            lambda: self._handle.execute_update(POOL_ENROLL, order, result_type=HostView, rpc_timeout=RPC_TIMEOUT)
         )
 
     async def silence(self, message: HostSilent) -> None:

@@ -11,9 +11,12 @@ from bare import QUEUE, Bare, nothing
 from temporalio.worker import Worker
 
 from toolcrib.activities.context import LeaseContext
+from toolcrib.activities.host_keys import load_or_create_key
+from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.activities.pools import ensure_pool
 from toolcrib.scheduling.config import PoolConfig
 from toolcrib.scheduling.device import DeviceSpec
+from toolcrib.scheduling.messages import HostKey
 from toolcrib.worker.connection import connect_to
 from toolcrib.worker.host_file import HostFile, RunnerNames
 from toolcrib.worker.host_role import host_role
@@ -58,6 +61,8 @@ async def serve(address: str, home: Path, devices: int) -> None:
         ):
             for host in hosts:
                 await ensure_pool(client, host.pool, PoolConfig(max_concurrent=None, max_queue_depth=20_000))
+                public_key = load_or_create_key(home, host.id).public
+                await PoolLinks(client).to(host.pool).enroll(HostKey(host_id=host.id, public_key=public_key))
                 agent = await running.enter_async_context(
                     host_role(client, host, home, drain=0.0, locks=home / "locks")
                 )

@@ -12,7 +12,7 @@ from toolcrib.activities.pools import create_pool
 from toolcrib.client.patience import patiently
 from toolcrib.scheduling.config import PoolConfig
 from toolcrib.scheduling.errors import UnknownDevice, UnknownStrategy
-from toolcrib.scheduling.messages import DeviceOrder, HostOrder
+from toolcrib.scheduling.messages import DeviceOrder, HostKey, HostOrder
 from toolcrib.scheduling.names import DEFAULT_POOL, pool_workflow_id
 from toolcrib.scheduling.validation import validated
 from toolcrib.scheduling.views import DeviceView, HostView, PoolView
@@ -161,6 +161,24 @@ class PoolHandle:
         """
         return await self._order_host(HostOrder(host_id=host_id, kind="resume"))
 
+    async def enroll_host(self, host_id: str, public_key: str) -> HostView:
+        """Let a host serve the pool's tasks: only who has the private key to `public_key` can claim and end them.
+
+        Raises:
+            InvalidRequest: the key is malformed, or the host is enrolled with another.
+            UnknownPool: there is no such pool.
+        """
+        return await self._enroll(HostKey(host_id=host_id, public_key=public_key))
+
+    async def revoke_host(self, host_id: str) -> HostView:
+        """Give no more leases to a host: its public key is forgotten. What runs there may finish.
+
+        Raises:
+            UnknownDevice: the pool has no such host.
+            UnknownPool: there is no such pool.
+        """
+        return await self._enroll(HostKey(host_id=host_id, public_key=None))
+
     async def strategies(self) -> list[str]:
         """Return the strategies that the pool's scheduler knows.
 
@@ -171,6 +189,9 @@ class PoolHandle:
             lambda: self._handle.query(POOL_STRATEGIES, result_type=list[str], rpc_timeout=TIMEOUT)
         )
         return names
+
+    async def _enroll(self, order: HostKey) -> HostView:
+        return await patiently(lambda: self._links.to(self.name).enroll(order))
 
     async def _order_device(self, order: DeviceOrder) -> DeviceView:
         view: DeviceView = await self._ask(

@@ -8,9 +8,12 @@
     ├── UnknownDefinition       unknown_definition
     ├── UnknownTask             unknown_task
     ├── UnknownDevice           unknown_device
+    ├── NotEnrolled             not_enrolled          the pool has no key of the host
     ├── IdempotencyConflict     idempotency_conflict  the same key with other content
     ├── ClaimRefused
     │   ├── NotOwner            not_owner             the claim came from another host
+    │   ├── BadSignature        bad_signature         not signed with the host's key
+    │   ├── HostSuperseded      host_superseded       the host has a newer worker
     │   ├── AlreadyClaimed      already_claimed
     │   ├── LeaseExpired        lease_expired
     │   ├── LeaseSuperseded     lease_superseded
@@ -140,6 +143,22 @@ class UnknownDevice(ToolcribError):
         return cls(f"pool {pool!r} has no {what} {shown(name)}{meant}", hint=f"See: toolcrib {what} list --pool {pool}")
 
 
+class NotEnrolled(ToolcribError):
+    """The pool does not have the public key of a host."""
+
+    code = "not_enrolled"
+    exit_code = 4
+
+    @classmethod
+    def named(cls, host_id: str, pool: str, public_key: str | None = None) -> NotEnrolled:
+        """Return the error for a host of `pool`; `public_key` is the one to enroll, where that is known."""
+        key = f" --public-key {public_key}" if public_key else ""
+        return cls(
+            f"host {shown(host_id)} is not enrolled in pool {pool!r}",
+            hint=f"Enroll it: toolcrib host enroll {host_id} --pool {pool}{key}",
+        )
+
+
 class IdempotencyConflict(ToolcribError):
     """The idempotency key belongs to a task with other content."""
 
@@ -158,6 +177,21 @@ class NotOwner(ClaimRefused):
     """The lease is another host's."""
 
     code = "not_owner"
+
+
+class BadSignature(ClaimRefused):
+    """What a host said is not signed with the key that it was enrolled with."""
+
+    code = "bad_signature"
+    exit_code = 4
+
+
+class HostSuperseded(ClaimRefused):
+    """The host has a newer worker; this one is to end."""
+
+    code = "host_superseded"
+    exit_code = 4
+    default_hint = "Two workers must not share a host id: stop one of them, or give it another id."
 
 
 class AlreadyClaimed(ClaimRefused):

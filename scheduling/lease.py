@@ -23,6 +23,10 @@ class Lease:
     """Until when the host may claim it."""
     ttl: float
     """Once claimed, it lapses when it was not renewed for this long."""
+    incarnation: int = 0
+    """Of the host's newest worker when the lease was granted: no older one may claim it."""
+    host_key: str = ""
+    """The public key that the host was enrolled with: only who has the private one can claim and end the lease."""
 
     @property
     def id(self) -> str:
@@ -55,7 +59,20 @@ class Attempt:
     reason: str | None = None
     claim_id: str | None = None
     claimed_at: float | None = None
+    machine: str = ""
+    """Where it was claimed."""
+    least_incarnation: int = 0
+    """No older worker of the host may claim it."""
     ended_at: float | None = None
+    report: str | None = None
+    """The digest of the host's report, if that ended it."""
+    dirty: str | None = None
+    """Why its device could not be cleaned."""
+    lingers: bool = False
+    """Whether the host may still be at work, since it did not say itself that it is not."""
+
+    def __post_init__(self) -> None:
+        self.least_incarnation = max(self.least_incarnation, self.lease.incarnation)
 
     @property
     def open(self) -> bool:

@@ -99,6 +99,10 @@ class Claim:
     claim_id: str
     """Random; the same one gets the same answer again."""
     incarnation: int = 0
+    machine: str = ""
+    """Tells this run of this machine, and its folder of locks, from all others."""
+    signature: str = ""
+    """Of `signatures.claim_statement`, with the host's key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +131,11 @@ class ReportOutcome(StrEnum):
     DONE = "done"
     FAILED = "failed"
     RETURNED = "returned"
+    """Unused."""
+    ABANDONED = "abandoned"
+    """The host could not go on with it, through no fault of the work."""
+    STOPPED = "stopped"
+    """Because it was cancelled; nothing of it runs any more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +146,21 @@ class Report:
     outcome: ReportOutcome
     result: Any = None
     error: ErrorBody | None = None
-    """With `failed` and `returned`."""
+    """With all but `done`."""
+    dirty: str | None = None
+    """Why the device could not be cleaned after the work; None: it is clean."""
+    claim_id: str | None = None
+    incarnation: int = 0
+    signature: str = ""
+    """Of `signatures.report_statement`, with the host's key."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostKey:
+    """A host's public key, as an operator has it enrolled; None revokes it."""
+
+    host_id: str
+    public_key: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +171,25 @@ class HostSnapshot:
     instance: str
     """Random, once per worker process: a repeated message is not a new incarnation."""
     devices: tuple[DeviceSpec, ...]
+    serial: int = 0
+    """Higher than that of the host's last registration: each is good once."""
+    incarnation: int = 0
+    """That the worker has already, when it registers again; else 0."""
+    machine: str = ""
+    """As in `Claim`."""
+    signature: str = ""
+    """Of `signatures.registration_statement`, with the host's key."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostStanding:
+    """What a pool knows of a host that wants to register."""
+
+    instance: str = ""
+    incarnation: int = 0
+    serial: int = 0
+    public_key: str | None = None
+    """None: it is not enrolled."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,6 +200,15 @@ class Registration:
     """Counts the host's worker processes."""
     ttl: float
     """The host counts as silent after so many seconds without a heartbeat."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostRestarted:
+    """A host has a new worker; told to the tasks that hold leases of an older one."""
+
+    host_id: str
+    incarnation: int
+    machine: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,8 @@ from toolcrib.scheduling.device import DeviceState, PooledDevice
 from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.waiting import Waiting
 
-SCHEMA: Final = 2
-"""2: devices count failures, rest and are quarantined; tasks avoid devices. 1 is loaded, too."""
+SCHEMA: Final = 3
+"""2: devices count failures, rest and are quarantined; tasks avoid devices. 3: hosts have keys. All are loaded."""
 
 
 @dataclass(kw_only=True)
@@ -37,10 +37,15 @@ class PooledHost:
     incarnation: int
     """Counts the host's worker processes."""
     state: Literal["online", "offline", "draining"]
-    last_seen: float
+    last_seen: float | None
+    """None: it was enrolled, and has not registered yet."""
     device_ids: list[str]
     """Its devices, in the order of its file."""
     in_service: bool = True
+    public_key: str | None = None
+    """None: it is not enrolled, or no longer."""
+    serial: int = 0
+    """Of its last registration."""
 
 
 @dataclass(kw_only=True)

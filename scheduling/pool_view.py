@@ -53,6 +53,7 @@ def host_views(state: PoolState) -> list[HostView]:
             in_service=host.in_service,
             incarnation=host.incarnation,
             last_seen=moment(host.last_seen),
+            public_key=host.public_key,
         )
         for host in state.hosts.values()
     ]

@@ -7,17 +7,19 @@ from typing import Final
 
 from toolcrib.scheduling.constraints import checked_tags
 from toolcrib.scheduling.device import DeviceSpec, DeviceState, PooledDevice
-from toolcrib.scheduling.errors import InvalidRequest
+from toolcrib.scheduling.errors import BadSignature, HostSuperseded, InvalidRequest, NotEnrolled
 from toolcrib.scheduling.messages import HostLeaves, HostSilent, HostSnapshot
 from toolcrib.scheduling.names import checked_name, device_key
-from toolcrib.scheduling.pool import PooledHost, PoolState
+from toolcrib.scheduling.pool import PoolState
 from toolcrib.scheduling.quoting import shown
+from toolcrib.scheduling.signatures import is_signed, registration_statement
 
 MAX_DEVICES_WEIGHT: Final = 200_000
 """Bytes that a pool's devices and their leases may take, so that its state fits into one payload."""
 _DEVICE_WEIGHT: Final = 120
 """A device's own, and that of the lease that may be out on it."""
-_HOST_WEIGHT: Final = 80
+_HOST_WEIGHT: Final = 160
+"""Its names, its key and what tells its worker and machine."""
 
 
 def register_host(state: PoolState, snapshot: HostSnapshot, now: float) -> int:
@@ -27,28 +29,46 @@ def register_host(state: PoolState, snapshot: HostSnapshot, now: float) -> int:
     rests or is quarantined stays so.
 
     Raises:
-        InvalidRequest: the description is malformed, or the pool's devices would take too much room.
+        ToolcribError: as `check_registration`.
     """
-    snapshot = _checked(snapshot)
-    _check_room(state, snapshot)
-    host = state.hosts.get(snapshot.host_id)
-    incarnation = 1 if host is None else host.incarnation + (host.instance != snapshot.instance)
-    state.hosts[snapshot.host_id] = PooledHost(
-        host_id=snapshot.host_id,
-        instance=snapshot.instance,
-        incarnation=incarnation,
-        state="online",
-        last_seen=now,
-        device_ids=[spec.id for spec in snapshot.devices],
-        in_service=host.in_service if host else True,
-    )
+    check_registration(state, snapshot)
+    snapshot, host = _checked(snapshot), state.hosts[snapshot.host_id]
+    if snapshot.serial == host.serial:
+        return host.incarnation
+    if snapshot.instance != host.instance:
+        host.incarnation = max(host.incarnation + 1, snapshot.incarnation)
+    host.instance, host.serial, host.state, host.last_seen = snapshot.instance, snapshot.serial, "online", now
+    host.device_ids = [spec.id for spec in snapshot.devices]
     for spec in snapshot.devices:
         _register_device(state, snapshot.host_id, spec, now)
     for device in [d for d in state.devices.values() if d.host_id == snapshot.host_id]:
-        dropped = device.device_id not in state.hosts[snapshot.host_id].device_ids
+        dropped = device.device_id not in host.device_ids
         if device.state is DeviceState.OFFLINE or (dropped and device.state is not DeviceState.LEASED):
             device_freed(state, device.key, now)
-    return incarnation
+    return host.incarnation
+
+
+def check_registration(state: PoolState, snapshot: HostSnapshot) -> None:
+    """Let a registration pass that is the host's own, new, and can be kept.
+
+    Raises:
+        NotEnrolled: the pool has no key of the host.
+        BadSignature: it is not signed with that key.
+        HostSuperseded: it was used before, or the host has registered again since it was made.
+        InvalidRequest: the description is malformed, or the pool's devices would take too much room.
+    """
+    host = state.hosts.get(snapshot.host_id)
+    if host is None or host.public_key is None:
+        raise NotEnrolled.named(snapshot.host_id, state.name)
+    if not is_signed(registration_statement(snapshot, state.name), snapshot.signature, host.public_key):
+        raise BadSignature(
+            f"host {snapshot.host_id}: the registration is not signed with the key that it is enrolled with",
+            hint="If its key is a new one: toolcrib host revoke ID, and then: toolcrib host enroll ID",
+        )
+    repeated = snapshot.serial == host.serial and snapshot.instance == host.instance
+    if snapshot.serial <= host.serial and not repeated:
+        raise HostSuperseded(f"host {snapshot.host_id} has registered again since")
+    _check_room(state, _checked(snapshot))
 
 
 def silence_host(state: PoolState, message: HostSilent, now: float) -> None:
@@ -56,8 +76,13 @@ def silence_host(state: PoolState, message: HostSilent, now: float) -> None:
     host = state.hosts.get(message.host_id)
     if host is None or host.incarnation != message.incarnation:
         return
-    host.state = "offline"
-    _go_offline(state, message.host_id, message.reason, now)
+    silence_host_now(state, message.host_id, message.reason, now)
+
+
+def silence_host_now(state: PoolState, host_id: str, reason: str, now: float) -> None:
+    """Take the devices of a host out of assignment, until it registers again."""
+    state.hosts[host_id].state = "offline"
+    _go_offline(state, host_id, reason, now)
 
 
 def leave_host(state: PoolState, message: HostLeaves, now: float) -> bool:

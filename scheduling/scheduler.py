@@ -65,6 +65,11 @@ class TaskScheduler:
         return self._state.problem
 
     @property
+    def records(self) -> PoolState:
+        """What the pool knows, but for its queue."""
+        return self._state
+
+    @property
     def devices(self) -> list[PooledDevice]:
         """The pool's devices, in registration order."""
         return list(self._state.devices.values())
@@ -202,11 +207,15 @@ class TaskScheduler:
 
     # ---- hosts and settings
 
+    def holders_before(self, host_id: str, incarnation: int) -> list[str]:
+        """Return the tasks with leases that were granted to an older worker of the host."""
+        return [lease.task_id for lease in self.held if lease.host_id == host_id and lease.incarnation < incarnation]
+
     def register(self, snapshot: HostSnapshot, now: float) -> Registration:
         """Take in a host with its devices.
 
         Raises:
-            InvalidRequest: the pool would have more devices than it can carry.
+            ToolcribError: as `registration.check_registration`.
         """
         incarnation = register_host(self._state, snapshot, now)
         self.assign(now)
@@ -262,6 +271,7 @@ class TaskScheduler:
         state.last_fencing = max(state.last_fencing + 1, int(now * 1000))
         task.attempts += 1
         task.check_at = now + CHECK_AFTER
+        host = state.hosts[device.host_id]
         lease = Lease(
             task_id=task.task_id,
             attempt=task.attempts,
@@ -271,6 +281,8 @@ class TaskScheduler:
             assigned_at=now,
             claim_by=now + self.config.claim_timeout,
             ttl=self.config.lease_ttl,
+            incarnation=host.incarnation,
+            host_key=host.public_key or "",
         )
         state.held[task.task_id] = Held(lease=lease, task=task)
         device.turn(DeviceState.LEASED, now)

@@ -8,12 +8,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Final
 
+from toolcrib.scheduling.claims import check_claim, report_fault, standing
 from toolcrib.scheduling.errors import (
-    AlreadyClaimed,
     ErrorBody,
-    LeaseExpired,
     LeaseSuperseded,
-    NotOwner,
     TaskEnded,
 )
 from toolcrib.scheduling.lease import Attempt, Lease, Outcome
@@ -21,6 +19,7 @@ from toolcrib.scheduling.messages import (
     Admission,
     Assignment,
     Claim,
+    HostRestarted,
     LeaseEnd,
     Progress,
     QueueEntry,
@@ -30,6 +29,7 @@ from toolcrib.scheduling.messages import (
     Settlement,
 )
 from toolcrib.scheduling.request import TaskRequest
+from toolcrib.scheduling.signatures import report_digest
 
 FREE_RETURNS_IN_A_ROW: Final = 5
 """A lease given back unused is not counted as an attempt, but not for ever."""
@@ -47,6 +47,9 @@ class Status(StrEnum):
 
 
 ENDED: Final = (Status.DONE, Status.FAILED, Status.CANCELLED)
+
+
+_LAPSED: Final = (Outcome.EXPIRED, Outcome.REFUSED)
 
 
 class Offer(StrEnum):
@@ -115,7 +118,7 @@ class TaskRecord:
             attempts=len(self.attempts),
             max_attempts=self.request.max_attempts,
             known=known,
-            avoids=tuple(dict.fromkeys(a.lease.device_key for a in self.attempts if a.outcome is Outcome.EXPIRED)),
+            avoids=tuple(dict.fromkeys(a.lease.device_key for a in self.attempts if a.outcome in _LAPSED)),
         )
 
     # ---- what happens
@@ -148,23 +151,13 @@ class TaskRecord:
         Raises:
             TaskEnded: the task is over.
             LeaseSuperseded: the lease is not the task's newest, or not known.
-            NotOwner: the lease is another host's.
-            AlreadyClaimed: by another claim.
-            LeaseExpired: the lease is over, or its time to be claimed.
+            ClaimRefused: as `claims.check_claim`.
         """
         if self.ended:
             raise TaskEnded(f"task {self.task_id} has ended: {self.status}")
         if not self.attempts or self.attempts[-1].lease.id != claim.lease_id:
             raise LeaseSuperseded(f"lease {claim.lease_id} is not the newest of task {self.task_id}")
-        attempt = self.attempts[-1]
-        if attempt.lease.host_id != claim.host_id:
-            raise NotOwner(f"lease {claim.lease_id} is not of host {claim.host_id}")
-        if not attempt.open:
-            raise LeaseExpired(f"lease {claim.lease_id} is over: {attempt.outcome}")
-        if attempt.claim_id is not None and attempt.claim_id != claim.claim_id:
-            raise AlreadyClaimed(f"lease {claim.lease_id} was claimed before")
-        if attempt.claim_id is None and now > attempt.lease.claim_by + attempt.lease.ttl:
-            raise LeaseExpired(f"lease {claim.lease_id} was to be claimed earlier")
+        check_claim(self.attempts[-1], claim, now)
 
     def claim(self, claim: Claim, now: float) -> Assignment:
         """Hand the work to the lease's host. The same claim gets the same answer again.
@@ -175,7 +168,7 @@ class TaskRecord:
         self.check_claim(claim, now)
         attempt = self.attempts[-1]
         if attempt.claim_id is None:
-            attempt.claim_id, attempt.claimed_at = claim.claim_id, now
+            attempt.claim_id, attempt.claimed_at, attempt.machine = claim.claim_id, now, claim.machine
             self.status, self.started_at = Status.DISPATCHED, now
         return Assignment(
             task_id=self.task_id,
@@ -194,33 +187,59 @@ class TaskRecord:
             self.progress, self.message = report.value, report.message
 
     def report(self, report: Report, now: float) -> None:
-        """End the open attempt as its host says; a result without a claim counts as an expired lease.
+        """End the open attempt as its host says; what is not the host's word ends it as refused.
 
         Without an open attempt nothing happens: what is on record stands.
         """
         attempt = self.attempt
         if attempt is None:
             return
-        if report.lease_id != attempt.lease.id:
-            self.expire("the host reported another lease", now)
-        elif report.outcome is ReportOutcome.RETURNED:
-            attempt.end(Outcome.RETURNED, now, report.error.message if report.error else None)
-            self._again_or_fail(now)
-        elif attempt.claimed_at is None:
-            self.expire("the host reported a result without a claim", now)
-        elif report.outcome is ReportOutcome.DONE:
+        if (fault := report_fault(attempt, report)) is not None:
+            self.refuse(fault, now)
+            return
+        attempt.report, attempt.dirty = report_digest(report), report.dirty
+        reason = report.error.message if report.error else None
+        if report.outcome is ReportOutcome.DONE:
             attempt.end(Outcome.DONE, now)
             self.result, self.progress = report.result, 1.0
             self._end(Status.DONE, now)
-        else:
-            attempt.end(Outcome.FAILED, now, report.error.message if report.error else None)
+        elif report.outcome is ReportOutcome.FAILED:
+            attempt.end(Outcome.FAILED, now, reason)
             self.result = report.result
             self.fail(report.error or ErrorBody(code="task_failed", message="the work failed"), now)
+        else:
+            attempt.end(Outcome.RETURNED if report.outcome is ReportOutcome.RETURNED else Outcome.EXPIRED, now, reason)
+            self._again_or_fail(now)
 
-    def expire(self, reason: str, now: float) -> None:
-        """End the open attempt, if there is one, because its lease was not claimed, or not renewed."""
+    def refuse(self, reason: str, now: float) -> None:
+        """End the open attempt, if there is one, because what came as its report is not its host's word."""
         if self.attempt is None:
             return
+        self.attempt.end(Outcome.REFUSED, now, reason)
+        self.attempts[-1].lingers = self.attempts[-1].claimed_at is not None
+        self._again_or_fail(now)
+
+    def on_record(self, report: Report) -> ErrorBody | None:
+        """Return why a host's report is not on record; None if it is, or if its lease has not ended yet."""
+        return standing(self.attempts, report)
+
+    def host_restarted(self, news: HostRestarted, now: float) -> None:
+        """Let no older worker of the host claim the lease; one that has claimed it has lost it."""
+        attempt = self.attempt
+        if attempt is None or attempt.lease.host_id != news.host_id or news.incarnation <= attempt.least_incarnation:
+            return
+        attempt.least_incarnation = news.incarnation
+        if attempt.claimed_at is not None:
+            self.expire("its host's worker was started anew", now, lingers=attempt.machine != news.machine)
+
+    def expire(self, reason: str, now: float, *, lingers: bool = False) -> None:
+        """End the open attempt, if there is one, because its lease was not claimed, or not renewed.
+
+        It `lingers` if its host may still be at work all the same.
+        """
+        if self.attempt is None:
+            return
+        self.attempt.lingers = lingers
         self.attempt.end(Outcome.EXPIRED, now, reason)
         self._again_or_fail(now)
 
@@ -281,8 +300,8 @@ class TaskRecord:
         last = self.attempts[-1] if self.attempts else None
         if last is None or last.open:
             return None
-        if last.outcome is Outcome.EXPIRED:
-            return LeaseEnd(lease_id=last.lease.id, served=False, reason=last.reason)
+        if last.outcome in _LAPSED or last.dirty:
+            return LeaseEnd(lease_id=last.lease.id, served=False, reason=last.dirty or last.reason)
         if not confirmed:
             return LeaseEnd(lease_id=last.lease.id, served=False, reason="its host did not confirm that it has ended")
         if last.claimed_at is None or last.outcome is Outcome.RETURNED:

@@ -140,7 +140,10 @@ class HostView(View):
     state: Literal["online", "offline", "draining"]
     in_service: bool
     incarnation: int
-    last_seen: Timestamp
+    last_seen: Timestamp | None
+    """Null: it has not registered yet."""
+    public_key: str | None = None
+    """That it was enrolled with; null: it is not enrolled, or no longer."""
 
 
 class QueuedView(View):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from dataclasses import replace
 from typing import Final
 
 import structlog
@@ -12,17 +13,19 @@ from temporalio.exceptions import TemporalError
 
 from toolcrib.activities.dispatcher import TaskDispatcher
 from toolcrib.activities.drivers import load_driver
-from toolcrib.activities.guard import Guard
+from toolcrib.activities.guard import Guard, GuardLost
+from toolcrib.activities.host_keys import HostKeyPair
 from toolcrib.activities.lease_folders import LeaseFolders
 from toolcrib.activities.lease_run import LeaseRuns
+from toolcrib.activities.machine import machine_id
 from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.activities.possession import Possessions
 from toolcrib.activities.presence import HostPresence
 from toolcrib.activities.retrying import is_unanswered, retried
 from toolcrib.activities.runners import load_goal_runner, load_workflow_runner
-from toolcrib.scheduling.errors import ToolcribError, UnknownPool
+from toolcrib.scheduling.errors import HostSuperseded, NotEnrolled, ToolcribError, UnknownPool
 from toolcrib.scheduling.lease import Lease
-from toolcrib.scheduling.messages import HostLeaves, HostSnapshot, Presence
+from toolcrib.scheduling.messages import HostLeaves, HostSnapshot, Presence, Registration
 from toolcrib.scheduling.names import HOST, TASKS_QUEUE, host_workflow_id
 from toolcrib.worker.host_file import HostFile
 from toolcrib.workflows.contract import HOST_HELLO
@@ -39,13 +42,24 @@ class HostAgent:
     """One host's worker: its guard, its runners and its place in the pool."""
 
     def __init__(
-        self, client: Client, host: HostFile, guard: Guard, possessions: Possessions, folders: LeaseFolders
+        self,
+        client: Client,
+        host: HostFile,
+        key: HostKeyPair,
+        guard: Guard,
+        possessions: Possessions,
+        folders: LeaseFolders,
     ) -> None:
         self.registered = asyncio.Event()
+        self.superseded = asyncio.Event()
+        """Set when a newer worker has taken this one's place."""
         self.guard = guard
         self.presence = HostPresence()
+        machine = machine_id(possessions.folder)
         self.runs = LeaseRuns(
             client=client,
+            key=key,
+            machine=machine,
             devices={device.id: device for device in host.devices},
             drivers={device.driver: load_driver(device.driver) for device in host.devices},
             dispatcher=TaskDispatcher(
@@ -58,14 +72,36 @@ class HostAgent:
         )
         self._client = client
         self._host = host
+        self._key = key
         self._link = PoolLinks(client).to(host.pool)
-        self._snapshot = HostSnapshot(host_id=host.id, instance=uuid.uuid4().hex, devices=tuple(host.devices))
+        self._snapshot = HostSnapshot(
+            host_id=host.id, instance=uuid.uuid4().hex, devices=tuple(host.devices), machine=machine
+        )
+
+    @property
+    def failures(self) -> tuple[asyncio.Event, ...]:
+        """What is set when this worker cannot go on."""
+        return self.superseded, self.guard.lost
+
+    @property
+    def fault(self) -> ToolcribError | None:
+        """Why this worker cannot go on; None if it can."""
+        if self.superseded.is_set():
+            return HostSuperseded(f"another worker of host {self._host.id} has taken over from this one")
+        if self.guard.lost.is_set():
+            return GuardLost("the guard process died, and this host's work with it", hint="Start the worker again.")
+        return None
 
     async def stay_registered(self) -> None:
-        """Register with the pool, and again whenever the host's presence is no longer counted on."""
-        while True:
+        """Register with the pool, and again whenever the host's presence is no longer counted on.
+
+        It ends when another worker has registered for the host since: the newer one serves it.
+        """
+        while not self.superseded.is_set():
             try:
                 await self._register()
+                if self.superseded.is_set():
+                    return
                 await self.presence.until(shown=True, timeout=PICK_UP)
                 await self.presence.until(shown=False, timeout=None)
             except TimeoutError:
@@ -95,9 +131,10 @@ class HostAgent:
         return await retried(lambda: self._link.leave(message), is_unanswered, patience=None, longest_pause=1.0)
 
     async def _register(self) -> None:
-        found = await retried(
-            lambda: self._link.register(self._snapshot), self._may_pass, patience=None, longest_pause=5.0
-        )
+        found = await retried(self._ask_in, self._may_pass, patience=None, longest_pause=5.0)
+        if found is None:
+            self.superseded.set()
+            return
         self.runs.incarnation = found.incarnation
         presence = Presence(host_id=self._host.id, pool=self._host.pool, incarnation=found.incarnation, ttl=found.ttl)
         await self._client.start_workflow(
@@ -112,7 +149,20 @@ class HostAgent:
         self.registered.set()
         _log.info("host registered", host=self._host.id, pool=self._host.pool, incarnation=found.incarnation)
 
+    async def _ask_in(self) -> Registration | None:
+        """Register once; None if a newer worker has done so since this one did."""
+        known, ours = await self._link.standing(self._host.id), self.runs.incarnation
+        if ours and known.incarnation > ours:
+            return None
+        if known.public_key is None:
+            raise NotEnrolled.named(self._host.id, self._host.pool, self._key.public)
+        self._snapshot = replace(self._snapshot, serial=max(known.serial, self._snapshot.serial) + 1, incarnation=ours)
+        return await self._link.register(self._key.signed_snapshot(self._snapshot, self._host.pool))
+
     def _may_pass(self, error: BaseException) -> bool:
+        if isinstance(error, NotEnrolled | HostSuperseded):
+            _log.warning("not registered yet", host=self._host.id, reason=error.message, hint=error.hint)
+            return True
         if isinstance(error, UnknownPool):
             _log.warning("waiting for the pool to be created", host=self._host.id, pool=self._host.pool)
             return True

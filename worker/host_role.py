@@ -14,6 +14,7 @@ from temporalio.worker import Worker
 
 from toolcrib.activities.fencing import ServedFencing
 from toolcrib.activities.guard import Guard
+from toolcrib.activities.host_keys import load_or_create_key
 from toolcrib.activities.lease_folders import LeaseFolders
 from toolcrib.activities.locks import LockFolder
 from toolcrib.activities.possession import Possessions
@@ -36,15 +37,16 @@ async def host_role(
     `locks` is the folder of the machine's device locks.
 
     Raises:
-        InvalidRequest: a driver or runner is unknown, or the locks cannot be used.
+        InvalidRequest: a driver or runner is unknown, or the host's key or the locks cannot be used.
         HostRunsAlready: another process serves this host.
         NotKilled: what an earlier life left running does not end.
         GuardLost: the guard did not start.
     """
+    key = load_or_create_key(home, host.id)
     lock_folder, folders = LockFolder(locks), LeaseFolders(home, host.id)
     async with sole_host(host.id, lock_folder, folders), _guard() as guard:
         served = ServedFencing(home / "hosts" / host.id / "served")
-        agent = HostAgent(client, host, guard, Possessions(guard, lock_folder, served), folders)
+        agent = HostAgent(client, host, key, guard, Possessions(guard, lock_folder, served), folders)
         async with Worker(client, task_queue=host_work_queue(host.id), activities=[agent.presence.presence]):
             try:
                 async with _lease_worker(client, host, agent, drain):

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Literal
 
-from toolcrib.activities.guard import GuardLost, become_subreaper
+from toolcrib.activities.guard import become_subreaper
 from toolcrib.worker.connection import connect_when_up
 from toolcrib.worker.host_file import load_host_file
 from toolcrib.worker.host_role import host_role
@@ -35,6 +35,7 @@ async def run_worker(
         NoConnection: no waiting will make the connection work.
         NotSetUp: the namespace or search attributes are missing.
         HostRunsAlready: another process serves the host.
+        HostSuperseded: another worker serves the host now.
         GuardLost: the process that spawns the work is gone; the work was ended.
     """
     load_plugins(plugins)
@@ -47,15 +48,14 @@ async def run_worker(
             return
         async with AsyncExitStack() as roles:
             deadline = roles.enter_context(ExitDeadline())
-            failures = []
+            agent = None
             if role != "host":
                 await roles.enter_async_context(scheduler_role(client))
             if host is not None:
                 become_subreaper()
                 role_of_host = host_role(client, host, home, drain=host.drain_timeout, locks=settings.locks)
                 agent = await roles.enter_async_context(role_of_host)
-                failures.append(agent.guard.lost)
-            await until_stopped(stop, *failures)
+            await until_stopped(stop, *(agent.failures if agent else ()))
             deadline.start(STOP_WITHIN + (host.drain_timeout if host is not None else 0.0))
-            if failures and failures[0].is_set():
-                raise GuardLost("the guard process died, and this host's work with it", hint="Start the worker again.")
+            if agent is not None and agent.fault is not None:
+                raise agent.fault

@@ -15,13 +15,15 @@ from typing import Any, Final
 import structlog
 from temporalio.client import Client, WorkflowHandle
 
-from toolcrib.activities.guard import GuardLost, become_subreaper
+from toolcrib.activities.guard import become_subreaper
+from toolcrib.activities.host_keys import HostKeyPair, load_or_create_key
 from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.activities.pools import ensure_pool
 from toolcrib.scheduling.config import PoolConfig
 from toolcrib.scheduling.constraints import checked_tags
 from toolcrib.scheduling.device import DeviceSpec
 from toolcrib.scheduling.errors import InvalidRequest, NoConnection
+from toolcrib.scheduling.messages import HostKey
 from toolcrib.scheduling.names import DEFAULT_POOL, checked_name, pool_workflow_id
 from toolcrib.scheduling.strategies import STRATEGIES
 from toolcrib.scheduling.validation import validated
@@ -83,7 +85,7 @@ async def run_up(options: UpOptions, ready: Callable[[Ready], None]) -> None:
         InvalidRequest: an option is wrong, or a port is taken.
         UnknownStrategy: there is no such strategy.
         NotSetUp: the embedded server is not installed.
-        HostRunsAlready: another process serves the host.
+        HostRunsAlready, HostSuperseded: another process serves the host.
         GuardLost: the process that spawns the work is gone; the work was ended.
     """
     load_plugins(options.plugins)
@@ -101,9 +103,11 @@ async def run_up(options: UpOptions, ready: Callable[[Ready], None]) -> None:
             failures = [server_gone]
             if host is not None:
                 become_subreaper()
-                role = host_role(client, host, _home(options), drain=0.0, locks=load_settings().locks)
+                home = _home(options)
+                await _enroll(client, options.pool, load_or_create_key(home, host.id))
+                role = host_role(client, host, home, drain=0.0, locks=load_settings().locks)
                 agent = await parts.enter_async_context(role)
-                failures.append(agent.guard.lost)
+                failures += agent.failures
                 await unless_stopped(stop, agent.registered.wait())
             found = Ready(address=server.address, ui=server.ui_url, pool=options.pool, host=host.id if host else None)
             if options.data is not None:
@@ -114,8 +118,18 @@ async def run_up(options: UpOptions, ready: Callable[[Ready], None]) -> None:
             if server_gone.is_set():
                 _log.error("the Temporal server has ended by itself; stopping")
                 raise NoConnection("the Temporal server has ended by itself", hint="Start again: toolcrib up")
-            if host is not None and agent.guard.lost.is_set():
-                raise GuardLost("the guard process died, and this host's work with it", hint="Start it again.")
+            if host is not None and agent.fault is not None:
+                raise agent.fault
+
+
+async def _enroll(client: Client, pool: str, key: HostKeyPair) -> None:
+    """Have this machine's host enrolled; whoever starts the server is its operator, and may replace an older key."""
+    link = PoolLinks(client).to(pool)
+    known = await link.standing(key.host_id)
+    if known.public_key not in (None, key.public):
+        _log.warning("this host has a new key; the one that it was enrolled with is revoked", host=key.host_id)
+        await link.enroll(HostKey(host_id=key.host_id, public_key=None))
+    await link.enroll(HostKey(host_id=key.host_id, public_key=key.public))
 
 
 @contextmanager

@@ -12,16 +12,20 @@ from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError
 
 from toolcrib.scheduling.config import PoolConfig
+from toolcrib.scheduling.enrollment import check_enrollment, enroll, keys_of, standing_of
 from toolcrib.scheduling.errors import ToolcribError
 from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import (
     Admission,
     AskedAfter,
     DeviceOrder,
+    HostKey,
     HostLeaves,
     HostOrder,
+    HostRestarted,
     HostSilent,
     HostSnapshot,
+    HostStanding,
     QueueEntry,
     Registration,
     Settlement,
@@ -29,6 +33,7 @@ from toolcrib.scheduling.messages import (
 from toolcrib.scheduling.names import DEVICE_POOL, LINK_QUEUE, pool_workflow_id
 from toolcrib.scheduling.pool import PoolState, dump_state, load_state
 from toolcrib.scheduling.pool_view import device_views, host_views, pool_details, pool_view, reasons_for
+from toolcrib.scheduling.registration import check_registration
 from toolcrib.scheduling.scheduler import TaskScheduler
 from toolcrib.scheduling.strategies import STRATEGIES
 from toolcrib.scheduling.validation import validated
@@ -41,14 +46,17 @@ from toolcrib.workflows.contract import (
     POOL_ASSIGN,
     POOL_CONFIGURE,
     POOL_DEVICE,
+    POOL_ENROLL,
     POOL_HOST,
     POOL_LEAVE,
     POOL_REASONS,
     POOL_REGISTER,
     POOL_SETTLE,
     POOL_SILENCE,
+    POOL_STANDING,
     POOL_STRATEGIES,
     POOL_VIEW,
+    TELL_HOLDERS,
 )
 from toolcrib.workflows.failures import to_failure
 from toolcrib.workflows.pool_calls import LOCAL_FAILURE, ONCE
@@ -133,13 +141,46 @@ class DevicePool:
 
     @workflow.update(name=POOL_REGISTER)
     def register(self, snapshot: HostSnapshot) -> Registration:
-        """Take in a host with its devices."""
-        try:
-            registration = self._scheduler.register(snapshot, workflow.time())
-        except ToolcribError as error:
-            raise to_failure(error) from None
+        """Take in a host with its devices, and tell the tasks that hold leases of an older worker of it."""
+        self.check_register(snapshot)
+        registration = self._scheduler.register(snapshot, workflow.time())
+        if holders := self._scheduler.holders_before(snapshot.host_id, registration.incarnation):
+            news = HostRestarted(
+                host_id=snapshot.host_id, incarnation=registration.incarnation, machine=snapshot.machine
+            )
+            asyncio.create_task(self._tell(holders, news))  # noqa: RUF006 - the workflow's loop keeps it
         self._changed()
         return registration
+
+    @register.validator
+    def check_register(self, snapshot: HostSnapshot) -> None:
+        """Refuse, without a trace in the history, what is not the host's own word, or cannot be kept."""
+        try:
+            check_registration(self._scheduler.records, snapshot)
+        except ToolcribError as error:
+            raise to_failure(error) from None
+
+    @workflow.query(name=POOL_STANDING)
+    def standing(self, host_id: str) -> HostStanding:
+        """Return what is known of a host that wants to register."""
+        return standing_of(self._scheduler.records, host_id)
+
+    @workflow.update(name=POOL_ENROLL)
+    def enroll(self, order: HostKey) -> HostView:
+        """Keep a host's public key, or forget it, and return how the host is now."""
+        self.check_enroll(order)
+        enroll(self._scheduler.records, order, workflow.time())
+        workflow.upsert_memo({"host_keys": keys_of(self._scheduler.records)})
+        self._changed()
+        return next(view for view in host_views(self._scheduler.state) if view.id == order.host_id)
+
+    @enroll.validator
+    def check_enroll(self, order: HostKey) -> None:
+        """Refuse a key that is malformed, or that would replace another."""
+        try:
+            check_enrollment(self._scheduler.records, order)
+        except ToolcribError as error:
+            raise to_failure(error) from None
 
     @workflow.signal(name=POOL_SILENCE)
     def silence(self, message: HostSilent) -> None:
@@ -249,6 +290,17 @@ class DevicePool:
         for lease in grants:
             if self._on_their_way.get(lease.task_id) == lease:
                 del self._on_their_way[lease.task_id]
+
+    async def _tell(self, holders: list[str], news: HostRestarted) -> None:
+        """Tell tasks that their host has a new worker; one that is not reached finds out when its lease lapses."""
+        with suppress(ActivityError):
+            await workflow.execute_activity(
+                TELL_HOLDERS,
+                args=[holders, news],
+                task_queue=LINK_QUEUE,
+                start_to_close_timeout=timedelta(seconds=10),
+                schedule_to_close_timeout=PATIENCE,
+            )
 
     # ---- what needs a look now and then
 

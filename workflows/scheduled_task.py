@@ -9,16 +9,18 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 from temporalio import workflow
-from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
+from temporalio.common import RawValue, SearchAttributeKey, SearchAttributeUpdate
 from temporalio.exceptions import ActivityError
 from temporalio.exceptions import TimeoutError as ActivityTimeout
 
-from toolcrib.scheduling.errors import ClaimRefused, InvalidRequest
+from toolcrib.scheduling.claims import report_fault
+from toolcrib.scheduling.errors import ClaimRefused, ErrorBody, InvalidRequest
 from toolcrib.scheduling.lease import Attempt, Lease
 from toolcrib.scheduling.messages import (
     Admission,
     Assignment,
     Claim,
+    HostRestarted,
     LeaseOrder,
     Progress,
     Report,
@@ -29,7 +31,15 @@ from toolcrib.scheduling.scheduler import RENEW_PLACE_AFTER
 from toolcrib.scheduling.task import Offer, Status, TaskRecord
 from toolcrib.scheduling.task_view import details, task_view
 from toolcrib.scheduling.views import TaskView
-from toolcrib.workflows.contract import RUN_LEASE, TASK_CLAIM, TASK_GRANT, TASK_PROGRESS, TASK_VIEW
+from toolcrib.workflows.contract import (
+    RUN_LEASE,
+    TASK_CLAIM,
+    TASK_GRANT,
+    TASK_HOST_RESTARTED,
+    TASK_ON_RECORD,
+    TASK_PROGRESS,
+    TASK_VIEW,
+)
 from toolcrib.workflows.failures import to_failure
 from toolcrib.workflows.pool_calls import ONCE, admit, settle
 
@@ -37,7 +47,6 @@ CONFIRM_GRACE: Final = 5.0
 """Beyond the lease's ttl, a cancelled or unclaimed lease is given so many seconds to be confirmed as over."""
 
 _ADMISSION: Final = TypeAdapter(Admission)
-_REPORT: Final = TypeAdapter(Report)
 _STATUS: Final = SearchAttributeKey.for_keyword("ToolcribStatus")
 _POOL: Final = SearchAttributeKey.for_keyword("ToolcribPool")
 _DEVICE: Final = SearchAttributeKey.for_keyword("ToolcribDevice")
@@ -102,6 +111,16 @@ class ScheduledTask:
         self._record.progressed(report)
         workflow.set_current_details(details(self._record))
 
+    @workflow.signal(name=TASK_HOST_RESTARTED)
+    def host_restarted(self, news: HostRestarted) -> None:
+        """Take note of a newer worker of the host: an older one has lost what it had claimed."""
+        self._record.host_restarted(news, workflow.time())
+
+    @workflow.query(name=TASK_ON_RECORD)
+    def on_record(self, report: Report) -> ErrorBody | None:
+        """Return why a host's report is not on record; None if it is, or if its lease has not ended yet."""
+        return self._record.on_record(report)
+
     @workflow.update(name=TASK_CLAIM)
     def claim(self, claim: Claim) -> Assignment:
         """Hand the work to the host that holds the lease; nobody else gets to know it."""
@@ -153,27 +172,34 @@ class ScheduledTask:
         lease, activity = attempt.lease, self._start_activity(attempt.lease)
         self._activity = activity
         patience = lease.claim_by + lease.ttl - workflow.time()
+
+        def over() -> bool:
+            return activity.done() or not attempt.open
+
         try:
             await workflow.wait_condition(
-                lambda: activity.done() or attempt.claimed_at is not None, timeout=max(patience, 0.001)
+                lambda: over() or attempt.claimed_at is not None, timeout=max(patience, 0.001)
             )
-            await workflow.wait_condition(activity.done)
+            await workflow.wait_condition(over)
         except TimeoutError:
-            await self._stop(activity, lease)
+            await self._stop(activity, attempt)
+            self._record.expire("it was not claimed in time", workflow.time())
         self._conclude(activity)
+        await self._outlast(attempt)
         await settle(self._record.request.pool, self._record.settlement())
 
     async def _cancel(self) -> None:
         """End the task as cancelled, unless its result was there first; the device goes back when it is free."""
         record, activity = self._record, self._activity
-        attempt = record.attempt
+        attempt, confirmed = record.attempt, True
         if attempt is not None and activity is not None and activity.done():
             self._conclude(activity)
         record.cancel(workflow.time())
-        confirmed = True
         if attempt is not None and activity is not None and not activity.done():
             self._publish()
-            confirmed = await self._stop(activity, attempt.lease)
+            confirmed = await self._stop(activity, attempt)
+        elif record.attempts:
+            await self._outlast(record.attempts[-1])
         await self._withdraw(confirmed=confirmed)
 
     # ---- single steps
@@ -199,6 +225,7 @@ class ScheduledTask:
         return workflow.start_activity(
             RUN_LEASE,
             LeaseOrder(lease=lease, pool=self._record.request.pool, timeout=timeout),
+            result_type=RawValue,
             task_queue=host_queue(lease.host_id),
             schedule_to_start_timeout=timedelta(seconds=max(lease.claim_by - workflow.time(), 0.001)),
             heartbeat_timeout=timedelta(seconds=lease.ttl),
@@ -208,33 +235,43 @@ class ScheduledTask:
             summary=f"attempt {lease.attempt} on {lease.device_key}",
         )
 
-    async def _stop(self, activity: workflow.ActivityHandle[Any], lease: Lease) -> bool:
-        """Cancel a lease's activity and return whether its host confirms that, for as long as the lease can live."""
+    async def _stop(self, activity: workflow.ActivityHandle[Any], attempt: Attempt) -> bool:
+        """Cancel a lease's activity, wait until its work is gone, and return whether its host confirms that it is."""
         activity.cancel()
+        lease = attempt.lease
         try:
             await workflow.wait_condition(activity.done, timeout=lease.ttl + CONFIRM_GRACE)
         except TimeoutError:
             workflow.logger.warning("the host did not confirm the end of a lease", extra={"lease": lease.id})
             return False
-        error = None if activity.cancelled() else activity.exception()
-        return not (isinstance(error, ActivityError) and isinstance(error.cause, ActivityTimeout))
+        if _confirmed(activity, attempt):
+            return True
+        if attempt.claimed_at is not None and not _timed_out(activity):
+            await workflow.sleep(lease.ttl)
+        return False
+
+    async def _outlast(self, attempt: Attempt) -> None:
+        """Wait until the host of an attempt that has ended cannot be at work any more, if it did not say so itself."""
+        left = (attempt.ended_at or 0.0) + attempt.lease.ttl - workflow.time()
+        if attempt.lingers and left > 0:
+            await workflow.sleep(left)
 
     def _conclude(self, activity: workflow.ActivityHandle[Any]) -> None:
         """Take what came of the attempt's activity; a cancellation that follows is not about it."""
-        self._activity, now = None, workflow.time()
-        if not activity.done() or activity.cancelled():
-            self._record.expire("it was not claimed in time", now)
+        self._activity, record, now = None, self._record, workflow.time()
+        if record.attempt is None:
+            activity.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+            activity.cancel()
+            return
+        claimed = record.attempt.claimed_at is not None
+        if activity.cancelled():
+            record.expire("its host gave it up", now, lingers=claimed)
         elif (error := activity.exception()) is not None:
-            self._record.expire(_described(error), now)
+            record.expire(_described(error), now, lingers=claimed and not _timed_out(activity))
+        elif (report := _understood(activity)) is None:
+            record.refuse("the host's report cannot be understood", now)
         else:
-            self._take_report(activity.result(), now)
-
-    def _take_report(self, data: Any, now: float) -> None:
-        """Take what a host reported; it may be of another version, and must not stop the task by what it says."""
-        try:
-            self._record.report(_REPORT.validate_python(data), now)
-        except ValidationError:
-            self._record.expire("the host's report cannot be understood", now)
+            record.report(report, now)
 
     async def _finish_handlers(self) -> None:
         """Let handlers end; a cancellation that comes now is too late."""
@@ -265,6 +302,29 @@ def _parse_admission(data: Any) -> Admission | None:
         return None if data is None else _ADMISSION.validate_python(data)
     except ValidationError:
         return None
+
+
+def _understood(activity: workflow.ActivityHandle[Any]) -> Report | None:
+    """Return what a host reported; None if that makes no sense. It must not stop the task by what it says."""
+    raw: RawValue = activity.result()
+    try:
+        report: Report = workflow.payload_converter().from_payload(raw.payload, Report)
+    except (ValueError, TypeError, LookupError, RuntimeError):
+        return None
+    return report
+
+
+def _confirmed(activity: workflow.ActivityHandle[Any], attempt: Attempt) -> bool:
+    """Return whether a host says itself that nothing of a lease runs any more; of an unclaimed one nothing ever did."""
+    if activity.cancelled() or activity.exception() is not None:
+        return attempt.claimed_at is None and not _timed_out(activity)
+    report = _understood(activity)
+    return report is not None and report_fault(attempt, report) is None
+
+
+def _timed_out(activity: workflow.ActivityHandle[Any]) -> bool:
+    error = None if activity.cancelled() else activity.exception()
+    return isinstance(error, ActivityError) and isinstance(error.cause, ActivityTimeout)
 
 
 def _described(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""`toolcrib host list|drain|resume`."""
+"""`toolcrib host list|drain|resume|keygen|enroll|revoke`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import typer
 
 from toolcrib.client.cli.command import command, new_app
 from toolcrib.client.cli.options import Pool
-from toolcrib.client.cli.output import note, say_view, say_views
+from toolcrib.client.cli.output import note, say, say_json, say_view, say_views
 from toolcrib.client.cli.pool_view import say_hosts
 from toolcrib.client.cli.session import Session
 
-app = new_app("Look at hosts, and keep their devices from tasks.")
+app = new_app("Look at hosts, say which belong to a pool, and keep their devices from tasks.")
 
 HostId = Annotated[str, typer.Argument(metavar="ID", help="The host.")]
+PublicKey = Annotated[
+    str | None, typer.Option(metavar="KEY", help="As printed by keygen; else that of the key on this machine.")
+]
 
 
 @command(app, "list", examples=["toolcrib host list", "toolcrib host list --pool phones -o json"])
@@ -48,3 +51,50 @@ async def resume(session: Session, host_id: HostId, pool: Pool = None) -> None:
         say_view(view)
     else:
         note(f"host {view.id} is in service")
+
+
+@command(app, "keygen", examples=["toolcrib host keygen lab-1"])
+async def keygen(session: Session, host_id: HostId) -> None:
+    """Create the key by which a host proves who it is, and print the public half.
+
+    On the host itself: the private half stays there, in TOOLCRIB_HOME/keys. A worker without a key creates one, too.
+    """
+    from toolcrib.activities.host_keys import create_key
+    from toolcrib.worker.settings import load_settings, prepared_home
+
+    public_key = create_key(prepared_home(load_settings()), host_id).public
+    if session.as_json:
+        say_json({"id": host_id, "public_key": public_key})
+    else:
+        say(public_key)
+        note(f"next, where you operate the pool: toolcrib host enroll {host_id} --public-key {public_key}")
+
+
+@command(app, "enroll", examples=["toolcrib host enroll lab-1", "toolcrib host enroll lab-1 --public-key KEY"])
+async def enroll(session: Session, host_id: HostId, public_key: PublicKey = None, pool: Pool = None) -> None:
+    """Let a host serve a pool's tasks: only who has its private key gets their work and can end them."""
+    key = public_key if public_key is not None else _own_key(host_id)
+    async with session.client(pool) as crib:
+        view = await crib.pool().enroll_host(host_id, key)
+    if session.as_json:
+        say_view(view)
+    else:
+        note(f"host {view.id} is enrolled in pool {crib.pool().name}")
+
+
+@command(app, "revoke", examples=["toolcrib host revoke lab-1"])
+async def revoke(session: Session, host_id: HostId, pool: Pool = None) -> None:
+    """Give a host no more leases: its key is forgotten. What runs there may finish; cancel it to end it."""
+    async with session.client(pool) as crib:
+        view = await crib.pool().revoke_host(host_id)
+    if session.as_json:
+        say_view(view)
+    else:
+        note(f"host {view.id} is no longer enrolled")
+
+
+def _own_key(host_id: str) -> str:
+    from toolcrib.activities.host_keys import load_key
+    from toolcrib.worker.settings import load_settings
+
+    return load_key(load_settings().home, host_id).public

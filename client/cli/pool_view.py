@@ -11,6 +11,9 @@ from toolcrib.client.cli.output import say, say_block, say_table
 if TYPE_CHECKING:
     from toolcrib.scheduling.views import DeviceView, HostView, PoolView, QueuedView
 
+SHOWN_OF_KEY = 12
+"""Characters of a public key that tell it from others."""
+
 
 def say_pool(view: PoolView) -> None:
     """Write a pool's settings, devices, hosts and queue."""
@@ -46,7 +49,7 @@ def say_devices(views: Iterable[DeviceView]) -> None:
 
 def say_hosts(views: Iterable[HostView]) -> None:
     """Write hosts, one a line."""
-    say_table(("HOST", "STATE", "LAST SEEN"), map(_host_row, views))
+    say_table(("HOST", "STATE", "LAST SEEN", "KEY"), map(_host_row, views))
 
 
 def _device_row(view: DeviceView) -> tuple[str, ...]:
@@ -56,7 +59,12 @@ def _device_row(view: DeviceView) -> tuple[str, ...]:
 
 
 def _host_row(view: HostView) -> tuple[str, ...]:
-    return view.id, view.state if view.in_service else f"{view.state}, out of service", since(view.last_seen)
+    return (
+        view.id,
+        view.state if view.in_service else f"{view.state}, out of service",
+        since(view.last_seen) if view.last_seen else "-",
+        (view.public_key or "-")[:SHOWN_OF_KEY],
+    )
 
 
 def _queue_row(view: QueuedView) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from toolcrib.activities.host_keys import create_key
 from toolcrib.activities.pools import ensure_pool
 from toolcrib.client.crib import Toolcrib
 from toolcrib.client.demo.jobs import HOSTS, POOL
@@ -52,6 +53,7 @@ async def lab() -> AsyncIterator[Lab]:
         await ensure_pool(client, POOL, PoolConfig(max_concurrent=None))
         processes = [await _start(parts, found.log, environment, "--role", "scheduler")]
         for host in HOSTS:
+            await found.crib.pool().enroll_host(host, create_key(folder / "home", host).public)
             config = folder / f"{host}.yaml"
             config.write_text(_host_file(host), encoding="utf-8")
             processes.append(await _start(parts, found.log, environment, "--role", "host", "--config", str(config)))
@@ -113,7 +115,7 @@ async def _until_ready(found: Lab, processes: list[Process]) -> None:
     """Wait until both hosts are in the pool."""
     try:
         async with asyncio.timeout(READY_TIMEOUT):
-            while len((await found.crib.pool().show()).hosts) < len(HOSTS):
+            while sum(host.state == "online" for host in await found.crib.pool().hosts()) < len(HOSTS):
                 if any(process.returncode is not None for process in processes):
                     raise _not_started(found.log)
                 await asyncio.sleep(0.1)

@@ -96,7 +96,10 @@ async def test_a_lease_that_reaches_a_worker_that_stops_is_returned(lab: Lab, tm
     file = HostFile(id="a", devices=(slot(),), pool="lab", runners=RunnerNames(goal="shell"))
     guard = await Guard.start()
     locks, served = LockFolder(tmp_path / "locks"), ServedFencing(tmp_path / "served")
-    agent = HostAgent(lab.client, file, guard, Possessions(guard, locks, served), LeaseFolders(tmp_path, "a"))
+    (tmp_path / "locks").mkdir()
+    agent = HostAgent(
+        lab.client, file, await lab.enroll("a"), guard, Possessions(guard, locks, served), LeaseFolders(tmp_path, "a")
+    )
     async with Worker(lab.client, task_queue=host_work_queue("a"), activities=[agent.presence.presence]):
         registering = asyncio.create_task(agent.stay_registered())
         await agent.registered.wait()

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.rules import START, device, entry, holders, pool, settlement, snapshot, waiting
+from support.rules import START, device, entry, holders, pool, register, settlement, waiting
 from toolcrib.scheduling.config import PoolConfig
 from toolcrib.scheduling.constraints import Constraints
 from toolcrib.scheduling.messages import SettleKind
@@ -53,8 +53,8 @@ def test_the_order_of_insertion_does_not_matter(
     for queue in queues:
         state = PoolState(name="default", config=PoolConfig(strategy=strategy, max_concurrent=cap))
         scheduler = TaskScheduler(state)
-        scheduler.register(snapshot("h", [device("d1", "a"), device("d2", driver_type="phone")]), START)
-        scheduler.register(snapshot("h2", [device("d1", "a", "b", driver_type="phone")]), START)
+        register(scheduler, "h", [device("d1", "a"), device("d2", driver_type="phone")], START)
+        register(scheduler, "h2", [device("d1", "a", "b", driver_type="phone")], START)
         state.queue = [Waiting(**vars(task)) for task in queue]
         scheduler = TaskScheduler(state)
         answers.append((scheduler.assign(START + 9), [task.task_id for task in scheduler.queue.in_order()]))
@@ -65,7 +65,7 @@ def test_the_order_of_insertion_does_not_matter(
 def test_devices_are_taken_in_the_order_of_their_registration(ids: list[str]) -> None:
     """The first that was registered goes first, whatever it is called, also after its host has come back."""
     scheduler = pool(*map(device, ids))
-    scheduler.register(snapshot("h", map(device, reversed(ids)), instance="two"), START)
+    register(scheduler, "h", map(device, reversed(ids)), START, "two")
     scheduler.admit([entry("t1"), entry("t2"), entry("t3")], START)
     assert list(holders(scheduler).values()) == ids
 
@@ -86,7 +86,7 @@ def _trace() -> str:
         now = START + step
         if step % 50 == 0:
             specs = [device(f"d{n}", *dice.sample(tags, 3), driver_type=dice.choice(["x", "y"])) for n in range(4)]
-            scheduler.register(snapshot(dice.choice(["h1", "h2"]), specs, instance=f"i{step}"), now)
+            register(scheduler, dice.choice(["h1", "h2"]), specs, now, f"i{step}")
         wanted = sorted(dice.sample(tags, dice.randint(0, 2)))
         scheduler.admit([entry(f"t{step}", *wanted, priority=dice.randint(1, 5))], now)
         if scheduler.held and dice.random() < 0.7:

@@ -10,10 +10,18 @@ from typing import Literal
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from support.rules import START, claim, device, pool, report
+from support.rules import START, claim, device, pool, register, report
 from toolcrib.scheduling.device import DeviceState
 from toolcrib.scheduling.lease import Attempt, Lease
-from toolcrib.scheduling.messages import Admission, AskedAfter, DeviceOrder, QueueEntry, ReportOutcome, Settlement
+from toolcrib.scheduling.messages import (
+    Admission,
+    AskedAfter,
+    DeviceOrder,
+    HostRestarted,
+    QueueEntry,
+    ReportOutcome,
+    Settlement,
+)
 from toolcrib.scheduling.request import TaskRequest
 from toolcrib.scheduling.task import Offer, TaskRecord
 
@@ -29,6 +37,7 @@ class WorldMachine(RuleBasedStateMachine):
         super().__init__()
         self.now = START
         self.pool = pool(device("d1"), device("d2", "a"), claim_timeout=30)
+        self.workers = 0
         self.tasks: dict[str, TaskRecord] = {}
         self.to_pool: list[QueueEntry | Settlement] = []
         self.to_tasks: list[Admission | Lease] = []
@@ -57,6 +66,18 @@ class WorldMachine(RuleBasedStateMachine):
             self.to_pool.append(record.settlement())
         else:
             self._run(record, attempt, outcome)
+
+    @rule(machine=st.sampled_from(["m", "another"]), heard=st.booleans())
+    def start_the_host_anew(self, machine: str, heard: bool) -> None:
+        """Its tasks may hear of it; who does not finds out when the lease lapses."""
+        self.workers += 1
+        found = register(self.pool, "h", [device("d1"), device("d2", "a")], self.now, f"worker-{self.workers}")
+        news = HostRestarted(host_id="h", incarnation=found.incarnation, machine=machine)
+        for task_id in self.pool.holders_before("h", found.incarnation) if heard else ():
+            record, attempt = self.tasks[task_id], self.tasks[task_id].attempt
+            record.host_restarted(news, self.now)
+            if attempt is not None and not attempt.open:
+                self.to_pool.append(record.settlement())
 
     @rule(n=st.integers(0, 1), kind=st.sampled_from(["drain", "resume", "quarantine"]))
     def look_after_a_device(self, n: int, kind: Literal["drain", "resume", "quarantine"]) -> None:
@@ -167,7 +188,7 @@ class WorldMachine(RuleBasedStateMachine):
 
     def _run(self, record: TaskRecord, attempt: Attempt, outcome: ReportOutcome) -> None:
         if self.now <= attempt.lease.claim_by:
-            record.claim(claim(attempt.lease), self.now)
+            record.claim(claim(attempt.lease, incarnation=attempt.least_incarnation), self.now)
             record.report(report(attempt.lease, outcome), self.now)
         else:
             record.expire("it was not claimed in time", self.now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,15 +10,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from support.pool_model import PoolModel
-from support.rules import START, device, entry, settlement, snapshot
+from support.rules import START, device, entry, key_of, register, settlement, snapshot
 from toolcrib.scheduling.config import PoolConfig
 from toolcrib.scheduling.device import DeviceSpec, DeviceState
-from toolcrib.scheduling.errors import UnknownDevice
+from toolcrib.scheduling.enrollment import enroll, standing_of
+from toolcrib.scheduling.errors import BadSignature, HostSuperseded, NotEnrolled, UnknownDevice
 from toolcrib.scheduling.health import QUARANTINE_AFTER, REST
 from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import (
     AskedAfter,
     DeviceOrder,
+    HostKey,
     HostLeaves,
     HostOrder,
     HostSilent,
@@ -136,8 +139,30 @@ class PoolMachine(RuleBasedStateMachine):
 
     @rule(host=SNAPSHOTS)
     def register(self, host: HostSnapshot) -> None:
-        assert self.scheduler.register(host, self.now).incarnation == self.model.register(host, self.now)
+        found = register(self.scheduler, host.host_id, host.devices, self.now, host.instance)
+        assert found.incarnation == self.model.register(host, self.now)
+        newer = [lease.task_id for lease in self.scheduler.held if lease.incarnation == found.incarnation]
+        older = self.scheduler.holders_before(host.host_id, found.incarnation)
+        assert all(lease.host_id != host.host_id or lease.task_id in older + newer for lease in self.scheduler.held)
         self._decided()
+
+    @rule(host=SNAPSHOTS, old=st.booleans())
+    def register_wrongly(self, host: HostSnapshot, old: bool) -> None:
+        """A registration that somebody else signed, or that was good before, changes nothing."""
+        before = dump_state(self.scheduler.state)
+        known = standing_of(self.scheduler.records, host.host_id)
+        said = replace(host, serial=0 if old else known.serial + 1, instance="three")
+        key = key_of(host.host_id if old else "somebody")
+        with pytest.raises((NotEnrolled, BadSignature, HostSuperseded)):
+            self.scheduler.register(key.signed_snapshot(said, "default"), self.now)
+        assert dump_state(self.scheduler.state) == before
+
+    @rule(host_id=HOSTS)
+    def revoke(self, host_id: str) -> None:
+        if host_id in self.model.hosts:
+            enroll(self.scheduler.records, HostKey(host_id=host_id, public_key=None), self.now)
+            self.model.hosts[host_id].online = False
+            self._decided()
 
     @rule(host_id=HOSTS, late=st.integers(0, 3).map(lambda n: n == 0))
     def leave(self, host_id: str, late: bool) -> None:

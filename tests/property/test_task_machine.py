@@ -9,10 +9,10 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from support.rules import START, claim, lease, report, task
+from support.rules import START, claim, key_of, lease, report, task
 from toolcrib.scheduling.errors import ClaimRefused, ErrorBody
 from toolcrib.scheduling.lease import Lease, Outcome
-from toolcrib.scheduling.messages import Admission, ReportOutcome, SettleKind
+from toolcrib.scheduling.messages import Admission, HostRestarted, ReportOutcome, SettleKind
 from toolcrib.scheduling.task import FREE_RETURNS_IN_A_ROW, Offer, Status
 from toolcrib.scheduling.task_view import details, task_view
 
@@ -33,6 +33,16 @@ MOVES: dict[str, set[tuple[Status, Status]]] = {
     "nothing": set(),
 }
 """The table of a task's life: the moves that each event may make. Nothing leads out of the last three states."""
+
+
+ENDS = {
+    ReportOutcome.DONE: Outcome.DONE,
+    ReportOutcome.FAILED: Outcome.FAILED,
+    ReportOutcome.RETURNED: Outcome.RETURNED,
+    ReportOutcome.ABANDONED: Outcome.EXPIRED,
+    ReportOutcome.STOPPED: Outcome.EXPIRED,
+}
+"""What a host's own word makes of an attempt."""
 
 
 class TaskMachine(RuleBasedStateMachine):
@@ -87,22 +97,34 @@ class TaskMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.record.attempt is not None)
     @rule()
     def claim(self) -> None:
-        self._claim(self.leases_of_attempts[-1], "c1", "h")
+        self._claim(self.leases_of_attempts[-1], "c1", "h", self.record.attempts[-1].least_incarnation)
 
     @precondition(lambda self: self.leases)
-    @rule(n=FEW, claim_id=st.sampled_from(["c1", "c2"]), host_id=st.sampled_from(["h", "other"]))
-    def claim_perhaps_wrongly(self, n: int, claim_id: str, host_id: str) -> None:
-        self._claim(self._past(n), claim_id, host_id)
+    @rule(n=FEW, claim_id=st.sampled_from(["c1", "c2"]), host_id=st.sampled_from(["h", "other"]), age=FEW)
+    def claim_perhaps_wrongly(self, n: int, claim_id: str, host_id: str, age: int) -> None:
+        self._claim(self._past(n), claim_id, host_id, age)
 
     @precondition(lambda self: self.record.attempt is not None)
     @rule(outcome=st.sampled_from([ReportOutcome.RETURNED, *ReportOutcome]))
     def report(self, outcome: ReportOutcome) -> None:
-        self._report(self.leases_of_attempts[-1], outcome)
+        self._report(self.leases_of_attempts[-1], outcome, self.record.attempts[-1].claim_id or "c1")
 
     @precondition(lambda self: self.leases and self.record.status is not QUEUED)
-    @rule(n=FEW, outcome=st.sampled_from(ReportOutcome))
-    def report_perhaps_wrongly(self, n: int, outcome: ReportOutcome) -> None:
-        self._report(self._past(n), outcome)
+    @rule(n=FEW, outcome=st.sampled_from(ReportOutcome), claim_id=st.sampled_from(["c1", "c2"]), forged=st.booleans())
+    def report_perhaps_wrongly(self, n: int, outcome: ReportOutcome, claim_id: str, forged: bool) -> None:
+        self._report(self._past(n), outcome, claim_id, forged=forged)
+
+    @precondition(lambda self: self.record.attempt is not None)
+    @rule(incarnation=st.integers(1, 3), machine=st.sampled_from(["m", "m2"]), host_id=st.sampled_from(["h", "h2"]))
+    def hear_of_a_new_worker(self, incarnation: int, machine: str, host_id: str) -> None:
+        attempt = self.record.attempts[-1]
+        newer = host_id == "h" and incarnation > attempt.least_incarnation
+        loses = newer and attempt.claimed_at is not None
+        self.event = "expired" if loses else "nothing"
+        self.record.host_restarted(HostRestarted(host_id=host_id, incarnation=incarnation, machine=machine), self.now)
+        assert attempt.open is not loses
+        assert attempt.lingers is (loses and machine != "m")
+        assert (attempt.least_incarnation == incarnation) or not newer
 
     @precondition(lambda self: self.record.attempts)
     @rule()
@@ -127,7 +149,7 @@ class TaskMachine(RuleBasedStateMachine):
         for _ in range(n):
             if self.record.status is QUEUED:
                 self.get_a_lease()
-                self._report(self.leases_of_attempts[-1], ReportOutcome.RETURNED)
+                self._report(self.leases_of_attempts[-1], ReportOutcome.RETURNED, "c1")
         self.event = "wait" if self.record.ended else "nothing"
 
     @precondition(lambda self: self.record.ended)
@@ -216,12 +238,13 @@ class TaskMachine(RuleBasedStateMachine):
             assert told.kind is (SettleKind.REQUEUE if self.record.status is QUEUED else SettleKind.RETURN)
             assert told.lease == offered
 
-    def _claim(self, wanted: Lease, claim_id: str, host_id: str) -> None:
+    def _claim(self, wanted: Lease, claim_id: str, host_id: str, incarnation: int) -> None:
         attempt = self.record.attempt
         mine = attempt is not None and attempt.lease == wanted and host_id == wanted.host_id
+        mine = mine and attempt is not None and incarnation >= attempt.least_incarnation
         first = attempt is not None and attempt.claim_id is None and self.now <= wanted.claim_by + wanted.ttl
         again = attempt is not None and attempt.claim_id == claim_id
-        request = claim(wanted, claim_id, host_id)
+        request = claim(wanted, claim_id, host_id, incarnation)
         self.event = "claim" if mine and first else "nothing"
         if mine and (first or again):
             self.record.check_claim(request, self.now)
@@ -233,17 +256,22 @@ class TaskMachine(RuleBasedStateMachine):
         with pytest.raises(ClaimRefused):
             self.record.claim(request, self.now)
 
-    def _report(self, told: Lease, outcome: ReportOutcome) -> None:
+    def _report(self, told: Lease, outcome: ReportOutcome, claim_id: str, *, forged: bool = False) -> None:
         attempt = self.record.attempt
-        believed = attempt is not None and attempt.lease == told and attempt.claimed_at is not None
-        final = believed and outcome is not ReportOutcome.RETURNED
-        self.event = "nothing" if attempt is None else str(outcome) if final else "expired"
-        returned = attempt is not None and attempt.lease == told and outcome is ReportOutcome.RETURNED
-        self.record.report(report(told, outcome, result={"by": told.fencing}), self.now)
+        said = report(told, outcome, {"by": told.fencing}, claim_id)
+        if forged:
+            said = key_of("other").signed_report(said)
+        own = attempt is not None and attempt.lease == told and not forged
+        final = own and outcome in (ReportOutcome.DONE, ReportOutcome.FAILED)
+        believed = own and attempt is not None and attempt.claim_id in (claim_id, None)
+        believed = believed and ((attempt is not None and attempt.claim_id is not None) or not final)
+        self.event = "nothing" if attempt is None else str(outcome) if believed and final else "expired"
+        self.record.report(said, self.now)
         if attempt is not None:
-            expected = Outcome(outcome) if final or returned else Outcome.EXPIRED
-            assert attempt.outcome is expected
-            assert self.record.result == ({"by": told.fencing} if final else None)
+            assert attempt.outcome is (ENDS[outcome] if believed else Outcome.REFUSED)
+            assert attempt.lingers is (not believed and attempt.claimed_at is not None)
+            assert self.record.result == ({"by": told.fencing} if believed and final else None)
+            assert (self.record.on_record(said) is None) == believed
 
 
 TestTask = TaskMachine.TestCase

@@ -103,7 +103,7 @@ async def host_in_a_newer_incarnation(lab: Lab) -> list[AnyRun]:
     other = await connect(lab.client.service_client.config.target_host, lab.client.namespace)
     async with lab.host():
         await _shown(lab)
-        async with replace(lab, client=other).host():
+        async with replace(lab, client=other).host(machine="there"):
             await until_pool(crib, lambda pool: [host.incarnation for host in pool.hosts] == [2])
     return [await _ended_host(lab)]
 

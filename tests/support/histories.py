@@ -28,7 +28,9 @@ _OF_THE_RECORDER: Final = {"identity": "recorder", "stackTrace": ""}
 
 
 STRICT: Final = SandboxedWorkflowRunner(
-    restrictions=SandboxRestrictions.default.with_passthrough_modules("pydantic", "pydantic_core", "sortedcontainers")
+    restrictions=SandboxRestrictions.default.with_passthrough_modules(
+        "pydantic", "pydantic_core", "sortedcontainers", "cryptography"
+    )
 )
 """The SDK's sandbox round all of our workflow code: it forbids clocks, chance and I/O."""
 

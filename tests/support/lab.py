@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,8 +12,11 @@ from typing import Any, TypeVar
 
 from temporalio.client import Client
 
+from toolcrib.activities.host_keys import HostKeyPair, load_or_create_key
+from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.client import TaskHandle, TaskView, Toolcrib, UnknownPool
 from toolcrib.scheduling.device import DeviceSpec
+from toolcrib.scheduling.messages import HostKey, HostSnapshot
 from toolcrib.scheduling.views import PoolView
 from toolcrib.worker.host_agent import HostAgent
 from toolcrib.worker.host_file import HostFile, RunnerNames
@@ -53,26 +57,45 @@ class Lab:
         goal: str | None = "shell",
         workflow: str | None = None,
         drain: float = 0.0,
+        machine: str = "here",
     ) -> AsyncIterator[HostAgent]:
-        """Run a host that is registered with its pool; `goal` and `workflow` name its runners."""
+        """Run a host that is registered with its pool; `goal` and `workflow` name its runners.
+
+        On another `machine` it has the same key, and no locks or files in common.
+        """
         runners = RunnerNames(goal=goal, workflow=workflow)
         file = HostFile(id=host_id, devices=tuple(devices), pool=pool, runners=runners)
-        async with host_role(
-            self.client, file, self.folder / host_id, drain=drain, locks=self.folder / "locks"
-        ) as agent:
+        await self.enroll(host_id, pool=pool)
+        home = self.folder / machine / host_id
+        shutil.copytree(self.folder / "keys", home / "keys", dirs_exist_ok=True)
+        locks = self.folder / machine / "locks"
+        async with host_role(self.client, file, home, drain=drain, locks=locks) as agent:
             async with asyncio.timeout(PATIENCE):
                 await agent.registered.wait()
             yield agent
+
+    async def enroll(self, host_id: str = "lab-1", *, pool: str = "lab") -> HostKeyPair:
+        """Enroll a host in a pool, as soon as there is one, and return its key."""
+        key = load_or_create_key(self.folder, host_id)
+        order = HostKey(host_id=host_id, public_key=key.public)
+
+        async def enrolled() -> bool:
+            try:
+                await PoolLinks(self.client).to(pool).enroll(order)
+            except UnknownPool:
+                return False
+            return True
+
+        await eventually(enrolled, bool)
+        return key
 
     async def register_only(
         self, host_id: str = "lab-1", devices: Sequence[DeviceSpec] = (slot(),), *, pool: str = "lab"
     ) -> None:
         """Bring a host's devices into a pool without a worker behind them: whoever gets one stays assigned."""
-        from toolcrib.activities.pool_link import PoolLinks
-        from toolcrib.scheduling.messages import HostSnapshot
-
-        snapshot = HostSnapshot(host_id=host_id, instance="no-worker", devices=tuple(devices))
-        await PoolLinks(self.client).to(pool).register(snapshot)
+        key = await self.enroll(host_id, pool=pool)
+        snapshot = HostSnapshot(host_id=host_id, instance="no-worker", devices=tuple(devices), serial=1)
+        await PoolLinks(self.client).to(pool).register(key.signed_snapshot(snapshot, pool))
 
 
 async def until(task: TaskHandle, fits: Callable[[TaskView], bool]) -> TaskView:

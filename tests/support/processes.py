@@ -13,8 +13,13 @@ from pathlib import Path
 
 from temporalio.client import Client
 
-from support.lab import PATIENCE, slot
+from support.lab import PATIENCE, eventually, slot
+from toolcrib.activities.host_keys import load_or_create_key
+from toolcrib.activities.pool_link import PoolLinks
+from toolcrib.client import UnknownPool
 from toolcrib.scheduling.device import DeviceSpec
+from toolcrib.scheduling.messages import HostKey
+from toolcrib.worker.host_file import load_host_file
 
 PROGRAM = (sys.executable, "-c", "from toolcrib.client.cli import main; main()")
 
@@ -39,7 +44,10 @@ def host_file(
 
 @asynccontextmanager
 async def toolcrib(client: Client, folder: Path, *arguments: str) -> AsyncIterator[Process]:
-    """Run `toolcrib ARGUMENTS` against the client's server and namespace; it is ended with the context."""
+    """Run `toolcrib ARGUMENTS` against the client's server and namespace; it is ended with the context.
+
+    The host of a worker is enrolled as soon as its pool is there.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     environment = {
         **os.environ,
@@ -52,13 +60,31 @@ async def toolcrib(client: Client, folder: Path, *arguments: str) -> AsyncIterat
         process = await asyncio.create_subprocess_exec(
             *PROGRAM, *arguments, env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log
         )
+    enrolling = asyncio.create_task(_enroll(client, folder, arguments))
     try:
         yield process
     finally:
+        enrolling.cancel()
         if process.returncode is None:
             process.send_signal(signal.SIGCONT)
             process.kill()
         await process.wait()
+
+
+async def _enroll(client: Client, folder: Path, arguments: Sequence[str]) -> None:
+    if "--config" not in arguments:
+        return
+    host = load_host_file(Path(arguments[arguments.index("--config") + 1]))
+    order = HostKey(host_id=host.id, public_key=load_or_create_key(folder / "home", host.id).public)
+
+    async def enrolled() -> bool:
+        try:
+            await PoolLinks(client).to(host.pool).enroll(order)
+        except UnknownPool:
+            return False
+        return True
+
+    await eventually(enrolled, bool)
 
 
 async def stopped(process: Process) -> int:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from toolcrib.activities.host_keys import HostKeyPair
 from toolcrib.scheduling.config import PoolConfig
 from toolcrib.scheduling.constraints import Constraints
 from toolcrib.scheduling.device import DeviceSpec, DeviceState, PooledDevice
+from toolcrib.scheduling.enrollment import enroll, standing_of
 from toolcrib.scheduling.errors import ErrorBody, InvalidRequest
 from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import (
     Claim,
+    HostKey,
     HostSnapshot,
     LeaseEnd,
     QueueEntry,
+    Registration,
     Report,
     ReportOutcome,
     SettleKind,
@@ -45,9 +53,25 @@ def pooled(device_id: str, *tags: str, **fields: Any) -> PooledDevice:
     return PooledDevice(device_id=device_id, tags=tags, **given)
 
 
-def snapshot(host_id: str, devices: Iterable[DeviceSpec], instance: str = "one") -> HostSnapshot:
-    """Return what a host says when its worker starts."""
-    return HostSnapshot(host_id=host_id, instance=instance, devices=tuple(devices))
+def key_of(host_id: str) -> HostKeyPair:
+    """Return the key of a host; it is always the same one."""
+    return HostKeyPair(host_id, Ed25519PrivateKey.from_private_bytes(hashlib.sha256(host_id.encode()).digest()))
+
+
+def snapshot(host_id: str, devices: Iterable[DeviceSpec], instance: str = "one", serial: int = 1) -> HostSnapshot:
+    """Return what a host says to pool `default` when its worker starts."""
+    said = HostSnapshot(host_id=host_id, instance=instance, devices=tuple(devices), serial=serial)
+    return key_of(host_id).signed_snapshot(said, "default")
+
+
+def register(
+    scheduler: TaskScheduler, host_id: str, devices: Iterable[DeviceSpec], now: float = START, instance: str = "one"
+) -> Registration:
+    """Have a host enrolled, and registered once more."""
+    enroll(scheduler.records, HostKey(host_id=host_id, public_key=key_of(host_id).public), now)
+    serial = standing_of(scheduler.records, host_id).serial + 1
+    said = snapshot(host_id, devices, instance, serial)
+    return scheduler.register(said, now)
 
 
 def pool(*devices: DeviceSpec, registry: StrategyRegistry = STRATEGIES, **config: Any) -> TaskScheduler:
@@ -55,7 +79,7 @@ def pool(*devices: DeviceSpec, registry: StrategyRegistry = STRATEGIES, **config
     settings = PoolConfig(**{"max_concurrent": None, **config})
     scheduler = TaskScheduler(PoolState(name="default", config=settings), registry)
     if devices:
-        scheduler.register(snapshot("h", devices), START)
+        register(scheduler, "h", devices)
     return scheduler
 
 
@@ -115,18 +139,23 @@ def task(max_attempts: int = 3, **request: Any) -> TaskRecord:
 def lease(attempt: int = 1, **fields: Any) -> Lease:
     """Return a lease of task `t` on device `h/d`, with a fencing number that grows with the attempt."""
     given = {"task_id": "t", "host_id": "h", "device_id": "d", "fencing": 100 + attempt, "assigned_at": START}
-    return Lease(**{"attempt": attempt, "claim_by": START + 30.0, "ttl": 15.0, **given, **fields})
+    made = Lease(**{"attempt": attempt, "claim_by": START + 30.0, "ttl": 15.0, **given, **fields})
+    return made if made.host_key else replace(made, host_key=key_of(made.host_id).public)
 
 
-def claim(of: Lease, claim_id: str = "c1", host_id: str | None = None) -> Claim:
+def claim(
+    of: Lease, claim_id: str = "c1", host_id: str | None = None, incarnation: int | None = None, machine: str = "m"
+) -> Claim:
     """Return the request of the lease's host, or of another, for its work."""
-    return Claim(lease_id=of.id, host_id=host_id or of.host_id, claim_id=claim_id)
+    worker = of.incarnation if incarnation is None else incarnation
+    return key_of(host_id or of.host_id).claim(of, claim_id, worker, machine)
 
 
-def report(of: Lease, outcome: ReportOutcome, result: Any = None) -> Report:
+def report(of: Lease, outcome: ReportOutcome, result: Any = None, claim_id: str = "c1") -> Report:
     """Return how the host says a lease went."""
     error = None if outcome is ReportOutcome.DONE else ErrorBody(code="task_failed", message=f"it was {outcome}")
-    return Report(lease_id=of.id, outcome=outcome, result=result, error=error)
+    said = Report(lease_id=of.id, outcome=outcome, result=result, error=error, claim_id=claim_id)
+    return key_of(of.host_id).signed_report(said)
 
 
 def assigned(record: TaskRecord) -> Lease:

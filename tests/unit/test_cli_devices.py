@@ -103,7 +103,7 @@ def test_a_device_that_is_not_there_has_an_exit_code_of_its_own(cli: Run, words:
 def test_hosts_are_listed_one_a_line(cli: Run) -> None:
     """With state; as an array of hosts under `-o json`."""
     header, line = cli("host", "list").out.splitlines()
-    assert header.split() == ["HOST", "STATE", "LAST", "SEEN"]
+    assert header.split() == ["HOST", "STATE", "LAST", "SEEN", "KEY"]
     assert line.split()[:2] == ["lab", "online"]
     assert json.loads(cli("host", "list", "-o", "json").out)[0]["incarnation"] == 1
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from support.rules import START, device, entry, holders, lapsed, pool, report, served, snapshot, task
+from support.rules import START, device, entry, holders, lapsed, lease, pool, register, report, served, task
 from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import DeviceOrder, HostLeaves, HostOrder, HostSilent, ReportOutcome
 from toolcrib.scheduling.pool import dump_state, load_state
@@ -70,7 +70,7 @@ def test_where_there_is_no_elsewhere_the_same_device_will_do(
 ) -> None:
     """A device that does not come free by itself is none to wait for."""
     scheduler = pool(device("d1"))
-    scheduler.register(snapshot("h2", [device("d2")]), START)
+    register(scheduler, "h2", [device("d2")], START)
     scheduler.admit([entry("t"), entry("other")], START)
     scheduler.settle([lapsed(lease_of(scheduler, "t"))], START)
     scheduler.assign(LATER)
@@ -109,7 +109,7 @@ def test_who_failed_everywhere_gets_any() -> None:
 def test_another_host_is_better_than_another_device_of_the_same() -> None:
     """That a host has died is known somewhat later than that its lease was not renewed."""
     scheduler = pool(device("d1"), device("d2"))
-    scheduler.register(snapshot("h2", [device("d3")]), START)
+    register(scheduler, "h2", [device("d3")], START)
     scheduler.admit([entry("t"), entry("t2")], START)
     scheduler.settle([lapsed(lease_of(scheduler, "t")), served(lease_of(scheduler, "t2"))], START)
     assert holders(scheduler) == {"t": "d3"}
@@ -134,16 +134,7 @@ def test_a_task_names_the_devices_on_which_its_leases_lapsed() -> None:
     """Each once; not those that it gave back."""
     record = task(max_attempts=9)
     for attempt, (device_id, lapses) in enumerate([("d1", True), ("d2", False), ("d1", True), ("d3", True)], 1):
-        offered = Lease(
-            task_id="t",
-            attempt=attempt,
-            host_id="h",
-            device_id=device_id,
-            fencing=attempt,
-            assigned_at=START,
-            claim_by=START + 30,
-            ttl=15,
-        )
+        offered = lease(attempt, device_id=device_id)
         record.offer(offered, START)
         if lapses:
             record.expire("it was not claimed in time", START)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from support.rules import START, device, entry, holders, lapsed, pool, served, settlement, snapshot
+from support.rules import START, device, entry, holders, lapsed, pool, register, served, settlement
 from toolcrib.scheduling.device import DeviceState, PooledDevice
 from toolcrib.scheduling.health import MAX_REASON_LENGTH
 from toolcrib.scheduling.messages import DeviceOrder, HostSilent, LeaseEnd, SettleKind
@@ -66,7 +66,7 @@ def test_after_three_failures_in_a_row_it_is_quarantined() -> None:
     now = failed(scheduler, 3)
     assert (only(scheduler).state, scheduler.next_wake()) == (DeviceState.QUARANTINED, None)
     assert only(scheduler).reason == "failed 3 times in a row: the host stopped renewing it"
-    scheduler.register(snapshot("h", [device("d")], "two"), now + 1)
+    register(scheduler, "h", [device("d")], now + 1, "two")
     assert not scheduler.assign(now + 1e6)
     scheduler.order(RESUME, now + 1e6)
     assert holders(scheduler) == {"t": "d"}
@@ -123,14 +123,14 @@ def test_s35_a_device_of_a_dead_host_is_not_given_away_after_its_rest() -> None:
     assert only(scheduler).state is DeviceState.RESTING
     assert not scheduler.assign(START + 10)
     assert (only(scheduler).state, only(scheduler).reason) == (DeviceState.OFFLINE, "its host is offline")
-    scheduler.register(snapshot("h", [device("d")], "two"), START + 11)
+    register(scheduler, "h", [device("d")], START + 11, "two")
     assert holders(scheduler) == {"t": "d"}
 
 
 def test_a_device_that_is_gone_from_its_file_is_not_kept_for_its_failure() -> None:
     """When its lease lapses it goes as any other."""
     scheduler = one_device()
-    scheduler.register(snapshot("h", [], "two"), START)
+    register(scheduler, "h", [], START, "two")
     scheduler.settle([lapsed(scheduler.held[0])], START)
     assert not scheduler.devices
 

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from support.rules import START, device, entry, pool, settlement, snapshot
+from support.rules import START, device, entry, pool, register, settlement
 from toolcrib.scheduling.config import MAX_QUEUE_DEPTH
 from toolcrib.scheduling.constraints import MAX_TAG_LENGTH, MAX_TAGS
 from toolcrib.scheduling.device import DeviceSpec
@@ -58,7 +58,7 @@ def full_of_devices(dice: Dice, tag: Words, count: int) -> TaskScheduler:
             tags.append(tag(dice))
         specs.append(device(f"device-{number}", *sorted(tags)))
     scheduler = pool(max_queue_depth=MAX_QUEUE_DEPTH)
-    scheduler.register(snapshot("h", specs), START)
+    register(scheduler, "h", specs, START)
     for spec in specs:
         scheduler.admit([entry(key(dice), *spec.tags, device_id=spec.id)], START + dice.random())
     assert len(scheduler.held) == count
@@ -115,7 +115,7 @@ def test_a_full_pool_in_which_everything_is_broken_fits(tag: Words) -> None:
     """As many devices as it may have, each quarantined for a long reason of its own, and a queue that is full."""
     dice = Random(7)
     scheduler = pool(max_queue_depth=MAX_QUEUE_DEPTH)
-    scheduler.register(snapshot("h", [device(f"d{n}") for n in range(1_400)]), START)
+    register(scheduler, "h", [device(f"d{n}") for n in range(1_400)], START)
     for one in scheduler.devices:
         reason = (tag(dice) + tag(dice) + tag(dice))[:MAX_REASON_LENGTH]
         scheduler.order(DeviceOrder(key=one.key, kind="quarantine", reason=reason), START)
@@ -140,10 +140,10 @@ def test_a_pool_refuses_devices_that_it_cannot_carry() -> None:
     """A host too many is refused as a whole, by name and with the limit; what was there stays."""
     scheduler = pool()
     with pytest.raises(InvalidRequest, match=r"^devices of host 'h': pool 'default' would hold 6\d\d,\d{3} bytes"):
-        scheduler.register(snapshot("h", [device(f"d{n}") for n in range(5_000)]), START)
-    scheduler.register(snapshot("h", [device(f"d{n}") for n in range(1_000)]), START)
+        register(scheduler, "h", [device(f"d{n}") for n in range(5_000)], START)
+    register(scheduler, "h", [device(f"d{n}") for n in range(1_000)], START)
     with pytest.raises(InvalidRequest, match=r"limit is 200,000$"):
-        scheduler.register(snapshot("h2", [device(f"d{n}") for n in range(1_000)]), START)
+        register(scheduler, "h2", [device(f"d{n}") for n in range(1_000)], START)
     assert len(scheduler.devices) == 1_000
 
 
@@ -152,7 +152,7 @@ def test_hosts_without_devices_take_room_too() -> None:
     scheduler, number = pool(), 0
     with suppress(InvalidRequest):
         while number < 5_000:
-            scheduler.register(snapshot(f"host-{number}", []), START)
+            register(scheduler, f"host-{number}", [], START)
             number += 1
     assert number < 5_000
     assert len(dump_state(scheduler.state)) < LIMIT

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from support.rules import START, again, busy_pool, device, entry, holders, pool, queued, settlement, snapshot
+from support.rules import START, again, busy_pool, device, entry, holders, pool, queued, register, settlement
 from toolcrib.scheduling.config import PoolConfig
 from toolcrib.scheduling.errors import from_body
 from toolcrib.scheduling.messages import SettleKind, Settlement
@@ -68,7 +68,7 @@ def test_k12_a_requeued_task_keeps_its_place_and_is_not_refused() -> None:
     """Even of tasks that came at the same time it stays before those that came after it, in a queue that is full."""
     scheduler = pool(device("d"), max_queue_depth=2)
     scheduler.admit([entry("t1"), entry("t2"), entry("t3")], START)
-    scheduler.register(snapshot("h", []), START)
+    register(scheduler, "h", [], START)
     scheduler.settle([again(scheduler.held[0])], START + 9)
     assert queued(scheduler) == ["t1", "t2", "t3"]
     assert scheduler.admit([entry("t4")], START + 9)[0].refused is not None
@@ -80,7 +80,7 @@ def test_a_task_of_an_earlier_life_of_the_pool_gets_its_old_place() -> None:
     scheduler.admit([entry("new")], START)
     scheduler.admit([entry("old", submitted_at=START - 99, attempts=2, known=True)], START)
     assert queued(scheduler) == ["old", "new"]
-    scheduler.register(snapshot("h", [device("d")]), START)
+    register(scheduler, "h", [device("d")], START)
     assert [(lease.task_id, lease.attempt) for lease in scheduler.held] == [("old", 3)]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.rules import START, device, entry, holders, pool, pooled, settlement, snapshot
+from support.rules import START, device, entry, holders, pool, pooled, register, settlement
 from toolcrib.scheduling.device import PooledDevice
 from toolcrib.scheduling.messages import SettleKind, Settlement
 from toolcrib.scheduling.pool import dump_state, load_state
@@ -151,11 +151,11 @@ def test_a_problem_is_still_there_after_a_restart(
 
 def test_s1_25_a_strategy_that_is_gone_is_not_replaced(scheduler: TaskScheduler) -> None:
     """A process that does not know the pool's strategy grants nothing in its name."""
-    scheduler.register(snapshot("h", []), START)
+    register(scheduler, "h", [], START)
     scheduler.admit([entry("t1")], START)
     state = load_state(dump_state(scheduler.state))
     scheduler = TaskScheduler(state, StrategyRegistry())
-    scheduler.register(snapshot("h", [device("d")]), START)
+    register(scheduler, "h", [device("d")], START)
     is_stuck(scheduler, "UnknownStrategy: no assignment strategy 'scripted' is registered", ["t1"])
 
 
@@ -171,9 +171,9 @@ def test_another_strategy_ends_the_problem(scheduler: TaskScheduler, strategy: S
 def test_what_was_granted_before_a_fault_stays_granted(scheduler: TaskScheduler, strategy: Scripted) -> None:
     """Each grant is recorded whole; one that fails later in the same decision undoes none."""
     strategy.how_to_choose = lambda task, devices: fail() if task.task_id == "t2" else devices[0]
-    scheduler.register(snapshot("h", []), START)
+    register(scheduler, "h", [], START)
     scheduler.admit([entry("t1"), entry("t2"), entry("t3")], START)
-    scheduler.register(snapshot("h", [device("d1"), device("d2"), device("d3")]), START)
+    register(scheduler, "h", [device("d1"), device("d2"), device("d3")], START)
     assert holders(scheduler) == {"t1": "d1"}
     assert [lease.task_id for lease in scheduler.undelivered] == ["t1"]
     assert scheduler.problem is not None
@@ -194,10 +194,10 @@ def test_a_problem_is_told_in_few_words(scheduler: TaskScheduler, strategy: Scri
 def test_a_strategy_may_let_a_task_wait(scheduler: TaskScheduler, strategy: Scripted) -> None:
     """None is no fault: the task keeps its place, and those behind it get their turn, whatever they ask for."""
     strategy.how_to_choose = lambda task, devices: None if task.priority == 5 else devices[0]
-    scheduler.register(snapshot("h", []), START)
+    register(scheduler, "h", [], START)
     waits = [entry("w1", priority=5), entry("w2", priority=5), entry("w3", "a", priority=5)]
     scheduler.admit([*waits, entry("t1"), entry("t2", "a"), entry("t3"), entry("t4")], START)
-    scheduler.register(snapshot("h", [device("d1", "a"), device("d2"), device("d3", "a")]), START)
+    register(scheduler, "h", [device("d1", "a"), device("d2"), device("d3", "a")], START)
     assert holders(scheduler) == {"t1": "d1", "t2": "d3", "t3": "d2"}
     assert [task.task_id for task in scheduler.queue.in_order()] == ["w1", "w2", "w3", "t4"]
     assert scheduler.problem is None

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from support.rules import START, device, entry, holders, pool, settlement, snapshot
+from support.rules import START, device, entry, holders, pool, register, settlement, snapshot
 from toolcrib.scheduling.device import DeviceSpec, DeviceState
 from toolcrib.scheduling.errors import InvalidRequest
 from toolcrib.scheduling.messages import HostSilent, HostSnapshot, SettleKind
@@ -21,16 +21,16 @@ def states(scheduler: TaskScheduler) -> dict[str, str]:
 
 
 def test_a_worker_process_is_counted_once() -> None:
-    """A repeated message is not a new incarnation, another process is."""
+    """Another message of it is not a new incarnation, another process is."""
     scheduler = pool()
-    spoken = [snapshot("h", [device("d")], instance) for instance in ("a", "a", "b", "b", "a")]
-    assert [scheduler.register(each, START).incarnation for each in spoken] == [1, 1, 2, 2, 3]
+    spoken = ("a", "a", "b", "b", "a")
+    assert [register(scheduler, "h", [device("d")], START, each).incarnation for each in spoken] == [1, 1, 2, 2, 3]
 
 
 def test_s9_a_goodbye_from_an_older_worker_is_ignored() -> None:
     """The newer one is there already."""
     scheduler = pool(device("d"))
-    scheduler.register(snapshot("h", [device("d")], "two"), START)
+    register(scheduler, "h", [device("d")], START, "two")
     scheduler.silence(GONE, START)
     assert states(scheduler) == {"h/d": "idle"}
 
@@ -54,7 +54,7 @@ def test_k32_idle_devices_of_a_silent_host_are_offline_and_its_leases_live() -> 
     scheduler.settle([settlement(SettleKind.RELEASE, scheduler.held[0])], START + 3)
     assert states(scheduler) == {"h/d1": "offline", "h/d2": "offline"}
     assert not scheduler.held
-    scheduler.register(snapshot("h", [device("d1"), device("d2")], "two"), START + 4)
+    register(scheduler, "h", [device("d1"), device("d2")], START + 4, "two")
     assert holders(scheduler) == {"t2": "d1"}
 
 
@@ -63,7 +63,7 @@ def test_s1_42_a_leased_device_that_its_host_calls_idle_stays_leased() -> None:
     scheduler = pool(device("d"))
     scheduler.admit([entry("t1"), entry("t2"), entry("t3")], START)
     for instance in ("one", "two", "one"):
-        scheduler.register(snapshot("h", [device("d")], instance), START)
+        register(scheduler, "h", [device("d")], START, instance)
     assert holders(scheduler) == {"t1": "d"}
 
 
@@ -73,7 +73,7 @@ def test_a_restart_of_the_host_does_not_mend_a_device(state: DeviceState) -> Non
     scheduler = pool(device("d"))
     scheduler.state.devices["h/d"].turn(state, START, "it failed three times")
     scheduler.silence(GONE, START)
-    scheduler.register(snapshot("h", [device("d")], "two"), START)
+    register(scheduler, "h", [device("d")], START, "two")
     scheduler.admit([entry("t1")], START)
     assert states(scheduler) == {"h/d": str(state)}
     assert scheduler.devices[0].reason == "it failed three times"
@@ -83,7 +83,7 @@ def test_a_device_out_of_service_is_not_given_away() -> None:
     """Also after its host has restarted: that is an intent of the operator, not of the host."""
     scheduler = pool(device("d"))
     scheduler.state.devices["h/d"].in_service = False
-    scheduler.register(snapshot("h", [device("d")], "two"), START)
+    register(scheduler, "h", [device("d")], START, "two")
     scheduler.admit([entry("t1")], START)
     assert not scheduler.held
 
@@ -92,7 +92,7 @@ def test_a_device_that_is_no_longer_in_the_file_goes() -> None:
     """At once if it is idle; when its lease is over if it is leased."""
     scheduler = pool(device("d1"), device("d2"))
     scheduler.admit([entry("t1"), entry("t2", device_id="d3")], START)
-    scheduler.register(snapshot("h", [device("d3")], "two"), START)
+    register(scheduler, "h", [device("d3")], START, "two")
     assert states(scheduler) == {"h/d1": "leased", "h/d3": "leased"}
     scheduler.settle([settlement(SettleKind.RELEASE, lease) for lease in scheduler.held], START)
     assert states(scheduler) == {"h/d3": "idle"}
@@ -102,14 +102,14 @@ def test_what_a_host_says_anew_of_a_device_counts_from_then_on() -> None:
     """A device that got a tag is given to the task that waited for it."""
     scheduler = pool(device("d"))
     scheduler.admit([entry("t1", "a", driver_type="phone")], START)
-    scheduler.register(snapshot("h", [device("d", "a", driver_type="phone")], "two"), START)
+    register(scheduler, "h", [device("d", "a", driver_type="phone")], START, "two")
     assert holders(scheduler) == {"t1": "d"}
 
 
 def test_s11_two_hosts_may_name_their_devices_alike() -> None:
     """A device is its host's: leasing one leaves the other free."""
     scheduler = pool(device("emulator-5554"))
-    scheduler.register(snapshot("other", [device("emulator-5554")]), START)
+    register(scheduler, "other", [device("emulator-5554")], START)
     scheduler.admit([entry("t1", host_id="other"), entry("t2")], START)
     assert [lease.device_key for lease in scheduler.held] == ["other/emulator-5554", "h/emulator-5554"]
 
@@ -135,11 +135,11 @@ def test_a_malformed_description_is_refused_as_a_whole(host: HostSnapshot, messa
     """What could not be matched, shown or kept does not get into the pool, whoever sends it."""
     scheduler = pool()
     with pytest.raises(InvalidRequest) as caught:
-        scheduler.register(host, START)
+        register(scheduler, host.host_id, host.devices, START, host.instance)
     assert caught.value.message.startswith(message)
     assert caught.value.message.isprintable()
     assert not scheduler.devices
-    assert not scheduler.state.hosts
+    assert all(each.state == "offline" for each in scheduler.state.hosts.values())
 
 
 def test_b11_tags_of_devices_are_matched_in_one_form() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.rules import START, device, entry, holders, pool, queued, served, snapshot
+from support.rules import START, device, entry, holders, pool, queued, register, served
 from toolcrib.scheduling.device import DeviceState
 from toolcrib.scheduling.errors import InvalidRequest, UnknownDevice
 from toolcrib.scheduling.health import MAX_REASON_LENGTH
@@ -76,7 +76,7 @@ def test_a_device_that_is_out_of_service_stays_so_when_its_host_comes_back() -> 
         scheduler.order(order, START)
     assert [view.in_service for view in pool_view(scheduler).devices] == [False, True]
     assert "idle         out of service" in pool_details(scheduler)
-    scheduler.register(snapshot("h", [device("d1"), device("d2")], "two"), START)
+    register(scheduler, "h", [device("d1"), device("d2")], START, "two")
     scheduler.admit([entry("t1"), entry("t2")], START)
     assert holders(scheduler) == {"t1": "d2"}
 
@@ -85,7 +85,7 @@ def test_a_host_out_of_service_stays_so_over_restarts_of_its_worker() -> None:
     """Only its operator resumes it."""
     scheduler = pool(device("d1"))
     scheduler.order(DRAIN_HOST, START)
-    scheduler.register(snapshot("h", [device("d1")], "two"), START)
+    register(scheduler, "h", [device("d1")], START, "two")
     scheduler.admit([entry("t1")], START)
     assert queued(scheduler) == ["t1"]
 
@@ -156,7 +156,7 @@ def test_a_host_that_leaves_gets_nothing_more() -> None:
 def test_an_older_worker_that_leaves_does_not_stop_the_newer_one() -> None:
     """A worker was started before the one it replaces had ended: that one is told of no lease."""
     scheduler = busy()
-    scheduler.register(snapshot("h", [device("d1")], "two"), START)
+    register(scheduler, "h", [device("d1")], START, "two")
     assert scheduler.leave(HostLeaves(host_id="h", incarnation=1), START) == []
     assert scheduler.leave(HostLeaves(host_id="elsewhere", incarnation=1), START) == []
     assert holders(finished(scheduler)) == {"t2": "d1"}
@@ -168,5 +168,5 @@ def test_a_host_that_has_gone_does_not_come_back_by_leaving() -> None:
     scheduler.silence(HostSilent(host_id="h", incarnation=1, reason="no heartbeat"), START)
     assert len(scheduler.leave(HostLeaves(host_id="h", incarnation=1), START)) == 1
     assert [host.state for host in pool_view(finished(scheduler)).hosts] == ["offline"]
-    scheduler.register(snapshot("h", [device("d1")], "two"), START)
+    register(scheduler, "h", [device("d1")], START, "two")
     assert holders(scheduler) == {"t2": "d1"}

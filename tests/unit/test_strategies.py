@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.rules import START, device, entry, holders, pool, snapshot, waiting
+from support.rules import START, device, entry, holders, pool, register, waiting
 from toolcrib.scheduling.errors import InvalidRequest, UnknownStrategy
 from toolcrib.scheduling.strategies import (
     STRATEGIES,
@@ -143,7 +143,7 @@ def test_k04_a_head_that_fits_nothing_blocks_nobody() -> None:
     scheduler.admit([entry("busy", "a")], START)
     scheduler.admit([entry("blocked", "b"), entry("next", "a"), entry("last", "a")], START + 1)
     assert holders(scheduler) == {"busy": "d"}
-    scheduler.register(snapshot("h2", [device("e", "a")]), START + 2)
+    register(scheduler, "h2", [device("e", "a")], START + 2)
     assert holders(scheduler) == {"busy": "d", "next": "e"}
 
 
@@ -154,5 +154,5 @@ def test_k25_a_newcomer_overtakes_by_priority_alone(strategy: str, first: str) -
     scheduler.admit([entry("old", priority=5)], START)
     scheduler.admit([entry("urgent", priority=1), entry("later", priority=1)], START + 1)
     scheduler.configure(scheduler.config.changed({"strategy": strategy}), START + 2)
-    scheduler.register(snapshot("h", [device("d")]), START + 3)
+    register(scheduler, "h", [device("d")], START + 3)
     assert list(holders(scheduler)) == [first]

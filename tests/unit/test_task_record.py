@@ -19,7 +19,7 @@ from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import Admission, Claim, ReportOutcome, SettleKind
 from toolcrib.scheduling.task import Offer, Status, TaskRecord
 
-DONE, FAILED, RETURNED = ReportOutcome
+DONE, FAILED, RETURNED = ReportOutcome.DONE, ReportOutcome.FAILED, ReportOutcome.RETURNED
 
 
 def refused(record: TaskRecord, wanted: Claim, error: type[ClaimRefused], now: float = START + 1) -> None:

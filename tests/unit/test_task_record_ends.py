@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from support.rules import START, assigned, claim, dispatched, report, task
+from support.rules import START, assigned, claim, dispatched, key_of, report, task
 from toolcrib.scheduling.errors import ErrorBody
 from toolcrib.scheduling.messages import Progress, Report, ReportOutcome, SettleKind
 from toolcrib.scheduling.task import FREE_RETURNS_IN_A_ROW, Status
 
-DONE, FAILED, RETURNED = ReportOutcome
+DONE, FAILED, RETURNED = ReportOutcome.DONE, ReportOutcome.FAILED, ReportOutcome.RETURNED
 
 
 def test_a_result_ends_the_task() -> None:
@@ -33,7 +33,8 @@ def test_k10_a_failure_that_the_runner_reports_is_final() -> None:
 def test_a_failure_without_words_has_an_error_all_the_same() -> None:
     """A task never fails without a reason."""
     record = task()
-    record.report(Report(lease_id=dispatched(record).id, outcome=FAILED), START)
+    wordless = Report(lease_id=dispatched(record).id, outcome=FAILED, claim_id="c1")
+    record.report(key_of("h").signed_report(wordless), START)
     assert record.error == ErrorBody(code="task_failed", message="the work failed")
 
 
@@ -69,22 +70,23 @@ def test_s1_55_at_the_limit_of_attempts_the_task_fails(limit: int) -> None:
 
 
 def test_k15_a_result_without_a_claim_is_not_believed() -> None:
-    """The attempt has expired; what it brought is dropped."""
+    """The attempt ends as refused; what it brought is dropped."""
     record = task()
     record.report(report(assigned(record), DONE, {"stolen": True}), START)
     assert (record.status, record.result) == (Status.QUEUED, None)
-    assert record.attempts[0].outcome == "expired"
+    assert (record.attempts[0].outcome, record.attempts[0].lingers) == ("refused", False)
 
 
 def test_s1_64_a_result_of_another_lease_is_not_believed() -> None:
-    """Not even while one is claimed."""
+    """Not even while one is claimed; whose host may then be still at work."""
     record = task()
     first = dispatched(record)
     record.expire("the host stopped renewing it", START)
     dispatched(record)
     record.report(report(first, DONE, {"old": True}), START)
     assert (record.status, record.result) == (Status.QUEUED, None)
-    assert [attempt.outcome for attempt in record.attempts] == ["expired", "expired"]
+    assert [attempt.outcome for attempt in record.attempts] == ["expired", "refused"]
+    assert [attempt.lingers for attempt in record.attempts] == [False, True]
 
 
 def test_a_lease_that_is_given_back_is_not_counted_up_to_five_in_a_row() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.rules import START, device, entry, pool, settlement, snapshot
+from support.rules import START, device, entry, pool, register, settlement
 from toolcrib.scheduling.messages import HostSilent, SettleKind
 from toolcrib.scheduling.pool_view import MAX_DEVICES_IN_DETAILS, MAX_QUEUE_SHOWN, pool_details, pool_view
 from toolcrib.scheduling.scheduler import TaskScheduler
@@ -21,7 +21,7 @@ DEVICE = (
     *("key", "id", "host_id", "driver_type", "tags", "properties", "state", "in_service", "reason"),
     *("task_id", "lease_id", "fencing", "since"),
 )
-HOST = ("id", "state", "in_service", "incarnation", "last_seen")
+HOST = ("id", "state", "in_service", "incarnation", "last_seen", "public_key")
 QUEUED = ("id", "position", "priority", "submitted_at", "pending_reason")
 
 
@@ -35,7 +35,7 @@ def shown(view: Any) -> dict[str, Any]:
 def scheduler() -> TaskScheduler:
     """A pool in which something of everything is going on."""
     scheduler = pool(device("d1", "a"), device("d2"), max_concurrent=1)
-    scheduler.register(snapshot("h2", [device("d1", driver_type="phone")]), START)
+    register(scheduler, "h2", [device("d1", driver_type="phone")], START)
     scheduler.silence(HostSilent(host_id="h2", incarnation=1, reason="no heartbeat"), START + 1)
     scheduler.admit([entry("t1", "a"), entry("t2", priority=1), entry("t3", driver_type="phone")], START + 2)
     return scheduler
