@@ -19,7 +19,6 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from toolcrib.scheduling.errors import InvalidRequest
-from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import Claim, HostSnapshot, Report
 from toolcrib.scheduling.names import checked_name
 from toolcrib.scheduling.signatures import claim_statement, registration_statement, report_statement
@@ -39,10 +38,10 @@ class HostKeyPair:
         """The public key, in base64."""
         return base64.b64encode(self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)).decode()
 
-    def claim(self, lease: Lease, claim_id: str, incarnation: int, machine: str) -> Claim:
+    def claim(self, lease_id: str, claim_id: str, incarnation: int, machine: str) -> Claim:
         """Return a signed claim of a lease."""
         claim = Claim(
-            lease_id=lease.id, host_id=self.host_id, claim_id=claim_id, incarnation=incarnation, machine=machine
+            lease_id=lease_id, host_id=self.host_id, claim_id=claim_id, incarnation=incarnation, machine=machine
         )
         return replace(claim, signature=self._sign(claim_statement(claim)))
 

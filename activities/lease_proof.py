@@ -16,7 +16,7 @@ class LeaseProof:
     def __init__(self, key: HostKeyPair, lease: Lease, incarnation: int, machine: str) -> None:
         self._key = key
         self._incarnation = incarnation
-        self.claim: Claim = key.claim(lease, uuid.uuid4().hex, incarnation, machine)
+        self.claim: Claim = key.claim(lease.id, uuid.uuid4().hex, incarnation, machine)
         """To be sent any number of times: it gets the same answer again."""
 
     def sign(self, report: Report) -> Report:

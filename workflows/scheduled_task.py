@@ -237,7 +237,9 @@ class ScheduledTask:
 
     async def _stop(self, activity: workflow.ActivityHandle[Any], attempt: Attempt) -> bool:
         """Cancel a lease's activity, wait until its work is gone, and return whether its host confirms that it is."""
-        activity.cancel()
+        await asyncio.sleep(0)  # a result that came together with the cancellation shows only now
+        if not activity.done():
+            activity.cancel()
         lease = attempt.lease
         try:
             await workflow.wait_condition(activity.done, timeout=lease.ttl + CONFIRM_GRACE)

@@ -12,12 +12,12 @@ from temporalio.exceptions import ApplicationError
 from support.lab import Lab, until_status
 from support.runners import CONTROLLED, controlled
 from toolcrib.client import TaskView
-from toolcrib.scheduling.messages import Assignment, Claim
+from toolcrib.scheduling.messages import Assignment
 
 
 async def claim(lab: Lab, task_id: str, lease_id: str, claim_id: str, host_id: str = "lab-1") -> Assignment:
     """Claim a lease as a host's worker would."""
-    request = Claim(lease_id=lease_id, host_id=host_id, claim_id=claim_id)
+    request = lab.key(host_id).claim(lease_id, claim_id, 1, "here")
     handle: Any = lab.client.get_workflow_handle(task_id)
     answer: Assignment = await handle.execute_update("claim", request, result_type=Assignment)
     return answer

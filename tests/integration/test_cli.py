@@ -178,6 +178,29 @@ def test_the_pool_is_shown_and_configured(crib: dict[str, str]) -> None:
     assert "fifo_match" in _toolcrib(crib, "strategies").stdout.splitlines()
 
 
+def test_a_host_gets_its_key_and_is_enrolled_and_revoked(crib: dict[str, str]) -> None:
+    """The public key is what keygen prints; enrolling twice is no error, another key is refused until it is revoked."""
+    key = _toolcrib(crib, "host", "keygen", "bench-1")
+    assert key.returncode == 0
+    assert f"toolcrib host enroll bench-1 --public-key {key.stdout.strip()}" in key.stderr
+    again = _toolcrib(crib, "host", "keygen", "bench-1")
+    assert (again.returncode, len(again.stderr.splitlines())) == (4, 2)
+    assert key.stdout.strip() in again.stderr
+    for words in (["enroll", "bench-1"], ["enroll", "bench-1", "--public-key", key.stdout.strip()]):
+        assert _toolcrib(crib, "host", *words).returncode == 0
+    hosts = json.loads(_toolcrib(crib, "host", "list", "-o", "json").stdout)
+    (host,) = [one for one in hosts if one["id"] == "bench-1"]
+    assert (host["public_key"], host["state"], host["last_seen"]) == (key.stdout.strip(), "offline", None)
+    other = json.loads(_toolcrib(crib, "host", "keygen", "bench-2", "-o", "json").stdout)["public_key"]
+    refused = _toolcrib(crib, "host", "enroll", "bench-1", "--public-key", other)
+    assert (refused.returncode, len(refused.stderr.splitlines())) == (4, 2)
+    assert _toolcrib(crib, "host", "revoke", "bench-1").returncode == 0
+    assert _toolcrib(crib, "host", "enroll", "bench-1", "--public-key", other).returncode == 0
+    assert _toolcrib(crib, "host", "revoke", "nobody").returncode == 8
+    assert _toolcrib(crib, "host", "enroll", "nobody").returncode == 4
+    _toolcrib(crib, "host", "revoke", "bench-1")
+
+
 def test_without_a_server_every_command_says_so(tmp_path: Path) -> None:
     """Exit code 3, the address that was tried, who named it, and what to do."""
     with socket.socket() as probe:

@@ -249,6 +249,24 @@ async def test_a_second_worker_of_a_host_is_refused(lab: Lab, tmp_path: Path) ->
         assert (await (await crib.submit("echo back")).result())["output"] == "back\n"
 
 
+async def test_the_next_worker_on_the_machine_does_not_wait_for_what_the_last_one_held(
+    lab: Lab, tmp_path: Path
+) -> None:
+    """Its lock says that the work is gone: a dead worker's lease ends when the new one registers, not with its ttl."""
+    crib = await lab.pool(lease_ttl=60, max_attempts=3)
+    slots = (slot("one"), slot("two"))
+    async with worker(lab, tmp_path, "a", slots) as first:
+        task = await crib.submit('[ "$TOOLCRIB_ATTEMPT" = 2 ] || sleep 600')
+        await until_status(task, "dispatched")
+        first.kill()
+        await first.wait()
+    async with worker(lab, tmp_path, "a", slots):
+        view = await until_task(task, lambda view: view.ended)
+    assert [attempt.outcome for attempt in view.attempts] == ["expired", "done"]
+    assert view.attempts[0].reason == "its host's worker was started anew"
+    assert view.attempts[0].device_id != view.attempts[1].device_id
+
+
 @pytest.mark.parametrize("kind", ["a file", "below a file"])
 async def test_a_lock_folder_that_cannot_be_used_is_refused(
     lab: Lab, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch

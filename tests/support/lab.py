@@ -74,9 +74,13 @@ class Lab:
                 await agent.registered.wait()
             yield agent
 
+    def key(self, host_id: str = "lab-1") -> HostKeyPair:
+        """Return the key of a host."""
+        return load_or_create_key(self.folder, host_id)
+
     async def enroll(self, host_id: str = "lab-1", *, pool: str = "lab") -> HostKeyPair:
         """Enroll a host in a pool, as soon as there is one, and return its key."""
-        key = load_or_create_key(self.folder, host_id)
+        key = self.key(host_id)
         order = HostKey(host_id=host_id, public_key=key.public)
 
         async def enrolled() -> bool:
@@ -94,8 +98,10 @@ class Lab:
     ) -> None:
         """Bring a host's devices into a pool without a worker behind them: whoever gets one stays assigned."""
         key = await self.enroll(host_id, pool=pool)
-        snapshot = HostSnapshot(host_id=host_id, instance="no-worker", devices=tuple(devices), serial=1)
-        await PoolLinks(self.client).to(pool).register(key.signed_snapshot(snapshot, pool))
+        link = PoolLinks(self.client).to(pool)
+        serial = (await link.standing(host_id)).serial + 1
+        snapshot = HostSnapshot(host_id=host_id, instance="no-worker", devices=tuple(devices), serial=serial)
+        await link.register(key.signed_snapshot(snapshot, pool))
 
 
 async def until(task: TaskHandle, fits: Callable[[TaskView], bool]) -> TaskView:

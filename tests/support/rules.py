@@ -148,7 +148,7 @@ def claim(
 ) -> Claim:
     """Return the request of the lease's host, or of another, for its work."""
     worker = of.incarnation if incarnation is None else incarnation
-    return key_of(host_id or of.host_id).claim(of, claim_id, worker, machine)
+    return key_of(host_id or of.host_id).claim(of.id, claim_id, worker, machine)
 
 
 def report(of: Lease, outcome: ReportOutcome, result: Any = None, claim_id: str = "c1") -> Report:

@@ -122,7 +122,7 @@ def test_a_malformed_public_key_is_refused(key: str) -> None:
     "forged",
     [
         replace(CLAIM, signature=""),
-        replace(CLAIM, signature=key_of("other").claim(HELD, "c1", 3, "m").signature),
+        replace(CLAIM, signature=key_of("other").claim(HELD.id, "c1", 3, "m").signature),
         replace(CLAIM, claim_id="c2"),
         replace(CLAIM, signature=REPORT.signature),
     ],

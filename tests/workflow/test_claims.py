@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -18,7 +19,10 @@ QUICK: dict[str, Any] = {"claim_timeout": 1, "lease_ttl": 3}
 
 async def ask(lab: Lab, task_id: str, **claim: Any) -> Assignment:
     """Claim as a host would, in plain JSON."""
-    request = {"host_id": "lab-1", "claim_id": "c", "incarnation": 1, **claim}
+    given = {"host_id": "lab-1", "claim_id": "c", "incarnation": 1, **claim}
+    key = lab.key(given["host_id"])
+    signed = key.claim(given["lease_id"], given["claim_id"], given["incarnation"], "here")
+    request = {**asdict(signed), **given}
     answer: Assignment = await lab.client.get_workflow_handle(task_id).execute_update(
         "claim", request, result_type=Assignment
     )

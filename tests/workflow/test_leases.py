@@ -10,13 +10,17 @@ from typing import Any
 
 import pytest
 from temporalio import activity
+from temporalio.api.common.v1 import Payload
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
+from temporalio.common import RawValue
 from temporalio.worker import Worker
 
 from support.lab import Lab, eventually, slot, until, until_pool, until_status
 from support.runners import CONTROLLED, controlled
+from toolcrib.activities.host_keys import HostKeyPair
 from toolcrib.client import TaskHandle, Toolcrib
+from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import LeaseOrder, Report, ReportOutcome
 from toolcrib.scheduling.names import host_queue
 from toolcrib.worker.scheduler_role import scheduler_role
@@ -31,22 +35,29 @@ async def heartbeat_only(order: LeaseOrder) -> Report:
         await asyncio.sleep(0.2)
 
 
-@activity.defn(name=RUN_LEASE)
-async def report_unclaimed(order: LeaseOrder) -> Report:
-    """Be a host that says it did the work, without having asked for it."""
-    return Report(lease_id=order.lease.id, outcome=ReportOutcome.DONE, result="made up")
+def unclaimed(lease: Lease, key: HostKeyPair) -> Any:
+    """Say that the work was done, without having asked for it."""
+    return key.signed_report(Report(lease_id=lease.id, outcome=ReportOutcome.DONE, result="made up"))
 
 
-@activity.defn(name=RUN_LEASE)
-async def report_other(order: LeaseOrder) -> Report:
-    """Be a host that reports a lease that it does not have."""
-    return Report(lease_id="task-other.1.1", outcome=ReportOutcome.DONE, result="made up")
+def of_another(lease: Lease, key: HostKeyPair) -> Any:
+    """Report a lease that nobody has."""
+    return key.signed_report(Report(lease_id="task-other.1.1", outcome=ReportOutcome.DONE, result="made up"))
 
 
-@activity.defn(name=RUN_LEASE)
-async def report_nonsense(order: LeaseOrder) -> dict[str, Any]:
-    """Be a host that answers what nobody understands."""
+def forged(lease: Lease, key: HostKeyPair) -> Any:
+    """Report without the host's signature."""
+    return Report(lease_id=lease.id, outcome=ReportOutcome.DONE, result="made up")
+
+
+def nonsense(lease: Lease, key: HostKeyPair) -> Any:
+    """Answer what nobody understands."""
     return {"well": "done"}
+
+
+def deep(lease: Lease, key: HostKeyPair) -> Any:
+    """Answer what cannot even be read."""
+    return RawValue(Payload(metadata={"encoding": b"json/plain"}, data=b"[" * 500 + b"]" * 500))
 
 
 @asynccontextmanager
@@ -70,21 +81,27 @@ async def test_a_host_that_never_claims_does_not_keep_the_device(lab: Lab) -> No
 
 
 @pytest.mark.parametrize(
-    ("run_lease", "reason"),
+    ("say", "reason"),
     [
-        (report_unclaimed, "the host reported a result without a claim"),
-        (report_other, "the host reported another lease"),
-        (report_nonsense, "the host's report cannot be understood"),
+        (unclaimed, "the host reported a result without a claim"),
+        (of_another, "the host reported another lease"),
+        (forged, "its report is not signed with the key of host lab-1"),
+        (nonsense, "the host's report cannot be understood"),
+        (deep, "the host's report cannot be understood"),
     ],
 )
-async def test_a_result_that_cannot_be_one_is_not_believed(lab: Lab, run_lease: Any, reason: str) -> None:
-    """The attempt counts as expired, the result is not the task's, and the device comes back."""
+async def test_a_result_that_cannot_be_one_is_not_believed(lab: Lab, say: Any, reason: str) -> None:
+    """The attempt ends as refused, the result is not the task's, and the device comes back."""
+
+    @activity.defn(name=RUN_LEASE)
+    async def run_lease(order: LeaseOrder) -> Any:
+        return say(order.lease, lab.key())
+
     crib = await lab.pool()
     async with odd_host(lab, run_lease):
         view = await until_status(await crib.submit("echo", max_attempts=1), "failed")
         await until_pool(crib, lambda pool: pool.leased == 0)
-    assert [attempt.outcome for attempt in view.attempts] == ["expired"]
-    assert (view.attempts[0].reason or "").startswith(reason)
+    assert [(attempt.outcome, attempt.reason) for attempt in view.attempts] == [("refused", reason)]
     assert view.result is None
 
 
@@ -128,7 +145,7 @@ async def test_a_cancel_meets_a_result(client: Client, tmp_path: Path, first: st
             await host.__aexit__(None, None, None)
     assert view.status == ("done" if first == "result" else view.status)
     assert [attempt.outcome for attempt in view.attempts] == [view.status]
-    assert [device.state for device in pool.devices] == ["idle"]
+    assert [(device.state, device.reason) for device in pool.devices] == [("idle", None)]
 
 
 async def _completed(client: Client, task: TaskHandle) -> None:

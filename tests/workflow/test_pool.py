@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from support.lab import Lab, slot, until_pool, until_status
 from support.moody import MOODY
 from support.runners import CONTROLLED, controlled
 from toolcrib.client import Toolcrib
+from toolcrib.scheduling.device import DeviceSpec
+from toolcrib.scheduling.messages import HostSnapshot
 from toolcrib.scheduling.names import pool_workflow_id
 from toolcrib.workflows.contract import POOL_ADMIT, POOL_SETTLE, POOL_SILENCE
 
@@ -104,7 +107,10 @@ async def test_unknown_fields_are_ignored(lab: Lab) -> None:
     """A client, task or host of a later version may say more than this pool understands."""
     crib = await lab.pool()
     device = {"id": "slot-1", "driver": "local", "driver_type": "local", "colour": "red"}
-    registration = await ask(lab, "register", {"host_id": "h", "instance": "i", "devices": [device], "mood": "good"})
+    key = await lab.enroll("h")
+    spec = DeviceSpec(id="slot-1", driver="local", driver_type="local")
+    said = key.signed_snapshot(HostSnapshot(host_id="h", instance="i", devices=(spec,), serial=1), "lab")
+    registration = await ask(lab, "register", {**asdict(said), "devices": [device], "mood": "good"})
     assert registration["incarnation"] == 1
     (admission,) = await ask(lab, POOL_ADMIT, [{**ENTRY, "mood": "good"}])
     assert admission["lease"]["device_id"] == "slot-1"

@@ -70,7 +70,7 @@ async def test_a_pool_that_is_gone_takes_nothing_back(lab: Lab) -> None:
 async def test_registering_names_a_pool_that_is_not_there(lab: Lab) -> None:
     """A host learns by name that its pool does not exist, and can wait for it."""
     with pytest.raises(UnknownPool, match="'lab'"):
-        await lab.register_only()
+        await PoolLinks(lab.client).to("lab").standing("lab-1")
 
 
 async def test_grants_reach_tasks_that_run_and_the_others_are_told_of(lab: Lab) -> None:
