@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+KEPT := $(VENV)/histories
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
@@ -21,7 +22,9 @@ test: $(READY) ## Run the tests, except the long ones
 	@$(BIN)/pytest -n 2 --dist loadgroup -m "not long"
 
 test-long: $(READY) ## Run all tests, replay all they did, and let the property tests search longer
-	@TOOLCRIB_REPLAY=1 $(BIN)/pytest -n 2 --dist loadgroup --hypothesis-profile=long
+	@rm -rf $(KEPT) && mkdir -p $(KEPT)
+	@TOOLCRIB_REPLAY=$(abspath $(KEPT)) $(BIN)/pytest -n 2 --dist loadgroup --hypothesis-profile=long
+	@for seed in 1 2; do PYTHONPATH=tests PYTHONHASHSEED=$$seed $(BIN)/python -m replay.all_that_ran $(KEPT) || exit 1; done
 
 histories: $(READY) ## Record the histories that tests/replay replays anew
 	@PYTHONPATH=tests $(BIN)/python -m replay.record

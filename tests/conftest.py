@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import AsyncIterator, Callable, Generator
 from pathlib import Path
 
@@ -10,22 +11,27 @@ import pytest
 from hypothesis import HealthCheck, settings
 from temporalio.client import Client
 
-from support.histories import histories_of, replay
+from support.histories import dumped, histories_of
 from support.lab import Lab
 from support.servers import connect, fresh_namespace
 from toolcrib.client import Toolcrib
 from toolcrib.worker.embedded import EmbeddedServer
 from toolcrib.worker.scheduler_role import scheduler_role
 
-REPLAYS = "TOOLCRIB_REPLAY" in os.environ
-"""Whether the histories of every test are replayed after it, which takes 0.07 s a test."""
+KEPT = os.environ.get("TOOLCRIB_REPLAY")
+"""The folder in which the histories of every test are kept, to be replayed; None: they are not."""
 
 # The short profile tries the same examples every time: one run tells as much as the next. The long one explores.
 settings.register_profile(
     "default", deadline=None, max_examples=50, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile(
-    "long", settings.get_profile("default"), max_examples=1_000, derandomize=False, print_blob=True
+    "long",
+    settings.get_profile("default"),
+    max_examples=1_000,
+    stateful_step_count=200,
+    derandomize=False,
+    print_blob=True,
 )
 settings.load_profile("default")
 
@@ -75,12 +81,14 @@ async def client(server: EmbeddedServer, namespace: str) -> Client:
 async def lab(client: Client, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Lab]:
     """A running scheduler in this test's namespace; hosts and pools are added by the test.
 
-    With TOOLCRIB_REPLAY set, what its workflows did has to replay, unless the test is marked with `no_replay`.
+    With TOOLCRIB_REPLAY set, what its workflows did is kept there, unless the test is marked with `no_replay`.
     """
     async with scheduler_role(client):
         yield Lab(client, Toolcrib(client), tmp_path / "hosts")
-    if REPLAYS and request.node.get_closest_marker("no_replay") is None:
-        await replay(await histories_of(client))
+    if KEPT is not None and request.node.get_closest_marker("no_replay") is None:
+        test = re.sub(r"[^A-Za-z0-9_-]+", "-", request.node.nodeid)[-150:]
+        for number, history in enumerate(await histories_of(client)):
+            (Path(KEPT) / f"{test}-{number}.json").write_text(dumped(history), encoding="utf-8")
 
 
 @pytest.fixture
