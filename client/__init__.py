@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolcrib.client.crib import PartlySubmitted, Toolcrib
+    from toolcrib.client.external import ExternalHandle, ExternalTask
     from toolcrib.client.group import Group
     from toolcrib.client.pool import PoolHandle
     from toolcrib.client.task import TaskHandle
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 __all__ = [
     "AttemptView",
     "DeviceView",
+    "ExternalHandle",
+    "ExternalTask",
     "Group",
     "HostView",
     "IdempotencyConflict",
@@ -69,6 +72,8 @@ __all__ = [
 _MODULES = {
     "AttemptView": "toolcrib.scheduling.views",
     "DeviceView": "toolcrib.scheduling.views",
+    "ExternalHandle": "toolcrib.client.external",
+    "ExternalTask": "toolcrib.client.external",
     "Group": "toolcrib.client.group",
     "HostView": "toolcrib.scheduling.views",
     "IdempotencyConflict": "toolcrib.scheduling.errors",

@@ -9,12 +9,14 @@ from typing import Any, Final
 from temporalio.client import Client
 
 from toolcrib.activities.pool_link import PoolLinks
+from toolcrib.client.external import ExternalHandle, ExternalTask
 from toolcrib.client.group import Group
 from toolcrib.client.listing import list_tasks
 from toolcrib.client.pool import PoolHandle
 from toolcrib.client.submission import Submission
 from toolcrib.client.task import TaskHandle
 from toolcrib.scheduling.errors import QueueFull, ToolcribError
+from toolcrib.scheduling.external import parse_external
 from toolcrib.scheduling.names import DEFAULT_POOL
 from toolcrib.scheduling.request import TaskRequest, parse_request
 from toolcrib.scheduling.views import State, Status, TaskView
@@ -160,6 +162,25 @@ class Toolcrib:
     ) -> list[TaskView]:
         """Return tasks, the newest first; one submitted within the last second may still be missing."""
         return await list_tasks(self._client, status=status, state=state, pool=pool, group=group, limit=limit)
+
+    def external(self, name: str, *, group: Group | None = None, pool: str | None = None) -> ExternalTask:
+        """Return a task that runs elsewhere, to be used as `async with`, or to be started; it takes no device.
+
+        Raises:
+            InvalidRequest: the name or the group is malformed.
+        """
+        given = {
+            "name": name,
+            "pool": self._pool if pool is None else pool,
+            "group_id": group.id if group else None,
+            "group_name": group.name if group else None,
+        }
+        request = parse_external({field: value for field, value in given.items() if value is not None})
+        return ExternalTask(self._client, request)
+
+    def external_task(self, task_id: str) -> ExternalHandle:
+        """Return a handle on an external task, in whatever process it was started."""
+        return ExternalHandle(self._client, task_id)
 
     def pool(self, name: str | None = None) -> PoolHandle:
         """Return a handle on a pool, by default the connection's."""

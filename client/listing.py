@@ -9,7 +9,7 @@ from temporalio.client import Client
 
 from toolcrib.client.task import TaskHandle
 from toolcrib.scheduling.errors import InvalidRequest, UnknownTask
-from toolcrib.scheduling.names import SCHEDULED_TASK
+from toolcrib.scheduling.names import EXTERNAL_TASK, SCHEDULED_TASK
 from toolcrib.scheduling.views import STATE_OF, State, Status, TaskView
 
 AT_ONCE: Final = 20
@@ -51,7 +51,7 @@ async def _views(client: Client, task_ids: list[str], wanted: list[str]) -> list
 
 
 def _query(wanted: list[str], pool: str | None, group: str | None) -> str:
-    conditions = [f"WorkflowType = '{SCHEDULED_TASK}'"]
+    conditions = [f"WorkflowType IN ('{SCHEDULED_TASK}', '{EXTERNAL_TASK}')"]
     if pool is not None:
         conditions.append(f"ToolcribPool = {_quoted(pool)}")
     if group is not None:

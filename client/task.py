@@ -20,7 +20,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from toolcrib.client.patience import patiently
 from toolcrib.scheduling.errors import ErrorBody, NoConnection, TaskCancelled, TaskEnded, TaskFailed, UnknownTask
-from toolcrib.scheduling.names import SCHEDULED_TASK, pool_workflow_id
+from toolcrib.scheduling.names import EXTERNAL_TASK, SCHEDULED_TASK, pool_workflow_id
 from toolcrib.scheduling.views import PendingReason, TaskView
 from toolcrib.workflows.contract import POOL_REASONS, TASK_VIEW
 
@@ -119,7 +119,7 @@ class TaskHandle:
 
     async def _describe(self) -> WorkflowExecutionDescription:
         found: WorkflowExecutionDescription = await self._ask(lambda: self._handle.describe(rpc_timeout=QUERY_TIMEOUT))
-        if found.workflow_type != SCHEDULED_TASK:
+        if found.workflow_type not in (SCHEDULED_TASK, EXTERNAL_TASK):
             raise UnknownTask.named(self.id)
         return found
 

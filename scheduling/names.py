@@ -14,6 +14,7 @@ LINK_QUEUE: Final = "toolcrib-link"
 
 DEVICE_POOL: Final = "DevicePool"
 SCHEDULED_TASK: Final = "ScheduledTask"
+EXTERNAL_TASK: Final = "ExternalTask"
 HOST: Final = "Host"
 
 SEARCH_ATTRIBUTES: Final = ("ToolcribPool", "ToolcribStatus", "ToolcribDevice", "ToolcribHost", "ToolcribGroup")

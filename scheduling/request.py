@@ -19,6 +19,7 @@ from toolcrib.scheduling.validation import validated
 MAX_GOAL_BYTES: Final = 128 * 1024
 MAX_INPUTS_BYTES: Final = 256 * 1024
 MAX_INPUTS_DEPTH: Final = 64
+MAX_RESULT_BYTES: Final = 256 * 1024
 MAX_NAME_LENGTH: Final = 200
 SHORT_GOAL_LENGTH: Final = 60
 MAX_TIMEOUT: Final = 30 * 86_400.0
@@ -82,12 +83,12 @@ class TaskRequest(BaseModel):
         for tag in value:
             if not isinstance(tag, str):
                 raise ValueError(f"{shown(tag)} is not a text; put it in quotes")
-        return _reworded(checked_tags, value)
+        return reworded(checked_tags, value)
 
     @field_validator("pool", "driver_type", "device_id", "host_id")
     @classmethod
     def _is_a_name(cls, value: str | None, info: ValidationInfo) -> str | None:
-        return None if value is None else _reworded(checked_name, value, info.field_name or "")
+        return None if value is None else reworded(checked_name, value, info.field_name or "")
 
     @field_validator("goal")
     @classmethod
@@ -110,22 +111,12 @@ class TaskRequest(BaseModel):
     @field_validator("name", "group_id", "group_name")
     @classmethod
     def _is_a_line(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        clean = value.strip()
-        if not 1 <= len(clean) <= MAX_NAME_LENGTH or not clean.isprintable():
-            raise ValueError(f"is not 1 to {MAX_NAME_LENGTH} printable characters")
-        return clean
+        return None if value is None else checked_line(value)
 
     @field_validator("inputs")
     @classmethod
     def _inputs_are_json(cls, value: dict[str, Any]) -> dict[str, Any]:
-        _check_structure(value)
-        try:
-            text = json.dumps(value, allow_nan=False, ensure_ascii=False)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"is not JSON: {error}") from None
-        _within(text, MAX_INPUTS_BYTES)
+        checked_json(value, MAX_INPUTS_BYTES)
         return value
 
     @model_validator(mode="after")
@@ -149,7 +140,33 @@ def parse_request(data: Any) -> TaskRequest:
     return validated(TaskRequest, data)
 
 
-def _reworded(check: Callable[..., Checked], *args: Any) -> Checked:
+def checked_line(text: str) -> str:
+    """Return `text`, without blanks round it, if it is a line that can be shown.
+
+    Raises:
+        ValueError: it is empty, too long or not printable.
+    """
+    clean = text.strip()
+    if not 1 <= len(clean) <= MAX_NAME_LENGTH or not clean.isprintable():
+        raise ValueError(f"is not 1 to {MAX_NAME_LENGTH} printable characters")
+    return clean
+
+
+def checked_json(value: Any, limit: int) -> None:
+    """Check a value that is to be kept as JSON.
+
+    Raises:
+        ValueError: it is not JSON, nested too deeply, or longer than `limit` bytes.
+    """
+    _check_structure(value)
+    try:
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"is not JSON: {error}") from None
+    _within(text, limit)
+
+
+def reworded(check: Callable[..., Checked], *args: Any) -> Checked:
     """Run a check of ours inside pydantic, which only understands ValueError."""
     try:
         return check(*args)

@@ -18,6 +18,7 @@ from toolcrib.scheduling.errors import UnknownStrategy
 from toolcrib.scheduling.names import DEFAULT_POOL, LINK_QUEUE, POOLS_QUEUE, TASKS_QUEUE
 from toolcrib.scheduling.strategies import STRATEGIES
 from toolcrib.workflows.device_pool import DevicePool
+from toolcrib.workflows.external_task import ExternalTask
 from toolcrib.workflows.host import Host
 from toolcrib.workflows.messages import CountedArguments
 from toolcrib.workflows.scheduled_task import ScheduledTask
@@ -49,7 +50,7 @@ async def scheduler_role(client: Client) -> AsyncIterator[None]:
         Worker(
             client,
             task_queue=TASKS_QUEUE,
-            workflows=[ScheduledTask, Host],
+            workflows=[ScheduledTask, ExternalTask, Host],
             activities=calls.local,
             workflow_runner=workflow_runner(),
             interceptors=[CountedArguments()],

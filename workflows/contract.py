@@ -20,6 +20,7 @@ TASK_PROGRESS: Final = "progress"
 TASK_VIEW: Final = "view"
 TASK_HOST_RESTARTED: Final = "host_restarted"
 TASK_ON_RECORD: Final = "on_record"
+EXTERNAL_END: Final = "end"
 
 POOL_ADMIT: Final = "admit"
 POOL_SETTLE: Final = "settle"

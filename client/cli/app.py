@@ -8,7 +8,19 @@ from typing import Annotated, Final, NoReturn
 
 import typer
 
-from toolcrib.client.cli import cancel, device, doctor, host, pool, processes, strategies, submit, tasks, watch
+from toolcrib.client.cli import (
+    cancel,
+    device,
+    doctor,
+    external,
+    host,
+    pool,
+    processes,
+    strategies,
+    submit,
+    tasks,
+    watch,
+)
 from toolcrib.client.cli.command import Address, Namespace, OutputOption, examples_text, new_app
 from toolcrib.client.cli.output import end_process, give_up_stdout, say, survive_any_terminal
 from toolcrib.client.cli.report import report, report_usage, unexpected_hook, wants_json
@@ -24,6 +36,7 @@ app = new_app("Lease devices to tasks, on Temporal.")
 for module in (submit, tasks, watch, cancel, strategies, doctor, processes):
     app.add_typer(module.app)
 app.add_typer(device.app, name="device", epilog=examples_text(["toolcrib device list", "toolcrib device drain a/b"]))
+app.add_typer(external.app, name="external", epilog=examples_text(["toolcrib external start 'nightly backup'"]))
 app.add_typer(host.app, name="host", epilog=examples_text(["toolcrib host list", "toolcrib host drain lab-1"]))
 app.add_typer(pool.app, name="pool", epilog=examples_text(["toolcrib pool show", "toolcrib pool create phones"]))
 

@@ -15,6 +15,7 @@ from support.decisions import Decisions
 from toolcrib.worker.scheduler_role import workflow_runner
 from toolcrib.workflows.conversion import DATA_CONVERTER
 from toolcrib.workflows.device_pool import DevicePool
+from toolcrib.workflows.external_task import ExternalTask
 from toolcrib.workflows.host import Host
 from toolcrib.workflows.messages import CountedArguments
 from toolcrib.workflows.scheduled_task import ScheduledTask
@@ -44,7 +45,7 @@ async def replay(histories: Iterable[WorkflowHistory], runner: WorkflowRunner | 
     """
     decisions = Decisions()
     replayer = Replayer(
-        workflows=[DevicePool, ScheduledTask, Host],
+        workflows=[DevicePool, ScheduledTask, ExternalTask, Host],
         workflow_runner=runner or workflow_runner(),
         data_converter=DATA_CONVERTER,
         interceptors=[decisions, CountedArguments()],
