@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toolcrib.client.crib import PartlySubmitted, Toolcrib
     from toolcrib.client.external import ExternalHandle, ExternalTask
-    from toolcrib.client.group import Group
+    from toolcrib.client.group import Group, GroupHandle
     from toolcrib.client.pool import PoolHandle
     from toolcrib.client.task import TaskHandle
     from toolcrib.scheduling.errors import (
@@ -34,7 +34,15 @@ if TYPE_CHECKING:
         WaitTimeout,
     )
     from toolcrib.scheduling.request import TaskRequest
-    from toolcrib.scheduling.views import AttemptView, DeviceView, HostView, PendingReason, PoolView, TaskView
+    from toolcrib.scheduling.views import (
+        AttemptView,
+        DeviceView,
+        GroupView,
+        HostView,
+        PendingReason,
+        PoolView,
+        TaskView,
+    )
 
 __all__ = [
     "AttemptView",
@@ -42,6 +50,8 @@ __all__ = [
     "ExternalHandle",
     "ExternalTask",
     "Group",
+    "GroupHandle",
+    "GroupView",
     "HostView",
     "IdempotencyConflict",
     "InvalidRequest",
@@ -75,6 +85,8 @@ _MODULES = {
     "ExternalHandle": "toolcrib.client.external",
     "ExternalTask": "toolcrib.client.external",
     "Group": "toolcrib.client.group",
+    "GroupHandle": "toolcrib.client.group",
+    "GroupView": "toolcrib.scheduling.views",
     "HostView": "toolcrib.scheduling.views",
     "IdempotencyConflict": "toolcrib.scheduling.errors",
     "InvalidRequest": "toolcrib.scheduling.errors",

@@ -10,7 +10,7 @@ from temporalio.client import Client
 
 from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.client.external import ExternalHandle, ExternalTask
-from toolcrib.client.group import Group
+from toolcrib.client.group import Group, GroupHandle
 from toolcrib.client.listing import list_tasks
 from toolcrib.client.pool import PoolHandle
 from toolcrib.client.submission import Submission
@@ -181,6 +181,10 @@ class Toolcrib:
     def external_task(self, task_id: str) -> ExternalHandle:
         """Return a handle on an external task, in whatever process it was started."""
         return ExternalHandle(self._client, task_id)
+
+    def group(self, group_id: str) -> GroupHandle:
+        """Return a handle on the tasks with that group id."""
+        return GroupHandle(self, group_id)
 
     def pool(self, name: str | None = None) -> PoolHandle:
         """Return a handle on a pool, by default the connection's."""

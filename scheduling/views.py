@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, overload
 
@@ -174,3 +176,30 @@ class PoolView(View):
     """Why the pool grants nothing, if its strategy raised."""
     queue: list[QueuedView]
     """The first 200; `queued` counts them all."""
+
+
+class GroupView(View):
+    """How a group of tasks is getting on."""
+
+    id: str
+    name: str | None = None
+    counts: dict[State, int]
+    """How many of its tasks are in which state; states without any are left out."""
+    progress: float | None
+    """The mean of its tasks' progress, where one that has not reported any counts as 0; null without tasks."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether all of its tasks have ended."""
+        return not any(self.counts.get(state) for state in ("pending", "running"))
+
+
+def group_view(group_id: str, views: Sequence[TaskView]) -> GroupView:
+    """Return how the group of these tasks is getting on."""
+    counts = Counter(view.state for view in views)
+    return GroupView(
+        id=group_id,
+        name=next((view.group_name for view in views if view.group_name), None),
+        counts={state: counts[state] for state in dict.fromkeys(STATE_OF.values()) if counts[state]},
+        progress=sum(view.progress or 0.0 for view in views) / len(views) if views else None,
+    )
