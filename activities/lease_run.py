@@ -20,6 +20,7 @@ from toolcrib.activities.dispatcher import TaskDispatcher
 from toolcrib.activities.drivers import Driver
 from toolcrib.activities.guard import Guard, GuardLost, NotKilled, boottime
 from toolcrib.activities.host_keys import HostKeyPair
+from toolcrib.activities.incarnation import Incarnation
 from toolcrib.activities.lease_folders import LeaseFolders
 from toolcrib.activities.lease_proof import LeaseProof
 from toolcrib.activities.leftovers import LOCKS
@@ -66,8 +67,7 @@ class LeaseRuns:
         possessions: Possessions,
         folders: LeaseFolders,
     ) -> None:
-        self.incarnation = 0
-        """Of this worker; set when it has registered with its pool."""
+        self.incarnation = Incarnation()
         self.arrivals = Arrivals()
         self._client = client
         self._key = key
@@ -85,7 +85,7 @@ class LeaseRuns:
         handle = activity.client().get_async_activity_handle(task_token=activity.info().task_token)
         lease = order.lease
         self.arrivals.note(lease)
-        proof = LeaseProof(self._key, lease, self.incarnation, self._machine)
+        proof = LeaseProof(self._key, lease, self._machine)
         possession = self._possessions.of(lease)
         renewal = Renewal(lease.ttl, possession.extend)
         try:
@@ -121,7 +121,8 @@ class LeaseRuns:
     async def _run(self, order: LeaseOrder, device: DeviceSpec, renewal: Renewal, proof: LeaseProof) -> Report:
         lease = order.lease
         try:
-            assignment = await claim(self._client, lease.task_id, proof.claim, lease.ttl)
+            request = proof.claim(await self.incarnation.known())
+            assignment = await claim(self._client, lease.task_id, request, lease.ttl)
         except ClaimRefused as refusal:
             _log.warning("claim refused", lease=lease.id, code=refusal.code, reason=refusal.message)
             return _report(lease, ReportOutcome.RETURNED, refusal.message)

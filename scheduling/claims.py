@@ -56,9 +56,14 @@ def report_fault(attempt: Attempt, report: Report) -> str | None:
         return f"its report is not signed with the key of host {lease.host_id}"
     if attempt.claim_id is None and report.outcome in _VERDICTS:
         return "the host reported a result without a claim"
-    if attempt.claim_id is not None and report.claim_id != attempt.claim_id:
+    if is_of_another_claim(attempt, report) and report.outcome is not ReportOutcome.RETURNED:
         return "the host reported for another claim"
     return None
+
+
+def is_of_another_claim(attempt: Attempt, report: Report) -> bool:
+    """Return whether who reports is not who claimed the lease, as when a reset brings a claimed lease once more."""
+    return attempt.claim_id is not None and report.claim_id != attempt.claim_id
 
 
 def standing(attempts: list[Attempt], report: Report) -> ErrorBody | None:

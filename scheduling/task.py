@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Final
 
-from toolcrib.scheduling.claims import check_claim, report_fault, standing
+from toolcrib.scheduling.claims import check_claim, is_of_another_claim, report_fault, standing
 from toolcrib.scheduling.errors import (
     ErrorBody,
     LeaseSuperseded,
@@ -198,6 +198,7 @@ class TaskRecord:
             self.refuse(fault, now)
             return
         attempt.report, attempt.dirty = report_digest(report), report.dirty
+        attempt.lingers = is_of_another_claim(attempt, report)
         reason = report.error.message if report.error else None
         if report.outcome is ReportOutcome.DONE:
             attempt.end(Outcome.DONE, now)

@@ -127,7 +127,7 @@ class HostAgent:
             _log.warning("leaving without a word to the pool", host=self._host.id, reason=str(error))
 
     async def _say_goodbye(self) -> list[Lease]:
-        message = HostLeaves(host_id=self._host.id, incarnation=self.runs.incarnation)
+        message = HostLeaves(host_id=self._host.id, incarnation=self.runs.incarnation.number)
         return await retried(lambda: self._link.leave(message), is_unanswered, patience=None, longest_pause=1.0)
 
     async def _register(self) -> None:
@@ -135,7 +135,7 @@ class HostAgent:
         if found is None:
             self.superseded.set()
             return
-        self.runs.incarnation = found.incarnation
+        self.runs.incarnation.is_now(found.incarnation)
         presence = Presence(host_id=self._host.id, pool=self._host.pool, incarnation=found.incarnation, ttl=found.ttl)
         await self._client.start_workflow(
             HOST,
@@ -151,7 +151,7 @@ class HostAgent:
 
     async def _ask_in(self) -> Registration | None:
         """Register once; None if a newer worker has done so since this one did."""
-        known, ours = await self._link.standing(self._host.id), self.runs.incarnation
+        known, ours = await self._link.standing(self._host.id), self.runs.incarnation.number
         if ours and known.incarnation > ours:
             return None
         if known.public_key is None:

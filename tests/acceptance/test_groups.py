@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from support.lab import Lab, eventually, until, until_status
 from support.runners import CONTROLLED, controlled
+from toolcrib.activities.context import LeaseContext
 from toolcrib.client import Group, GroupView, InvalidRequest
 
 G = Group("import", "Import of letters")
@@ -32,7 +34,8 @@ async def test_k21_a_group_shows_counts_and_mean_progress(lab: Lab) -> None:
         await done.result()
         running = await crib.submit("group-2", group=G)
         await until_status(running, "dispatched")
-        controlled.calls[-1][1].progress(0.5)
+        calls = await eventually(_calls_of("group-2"), bool)
+        calls[0].progress(0.5)
         await until(running, lambda view: view.progress == 0.5)
         await crib.submit("group-3", group=G)
         async with crib.external("group-4", group=G) as external:
@@ -67,6 +70,13 @@ async def test_a_group_name_needs_a_group(lab: Lab) -> None:
     crib = await lab.pool()
     with pytest.raises(InvalidRequest, match=r"^group_id: "):
         await crib.submit("true", group=Group(""))
+
+
+def _calls_of(goal: str) -> Callable[[], Awaitable[list[LeaseContext]]]:
+    async def found() -> list[LeaseContext]:
+        return [context for work, context in controlled.calls if work == goal]
+
+    return found
 
 
 async def _settled(lab: Lab, counts: dict[str, int]) -> GroupView:

@@ -83,7 +83,7 @@ async def test_the_runner_is_told(lab: Lab) -> None:
         await task.cancel()
         with pytest.raises(TaskCancelled):
             await task.result()
-        assert controlled.cancelled == ["told"]
+        assert controlled.cancelled.count("told") == 1
         other = await crib.submit("told-next")
         await until_status(other, "dispatched")
         controlled.finish("told-next", 7)

@@ -15,7 +15,7 @@ from support.processes import host_file, toolcrib
 from toolcrib.client import DeviceView, InvalidRequest, Toolcrib, UnknownDevice
 
 SLOW = "waiting for the Temporal server to answer\n"
-LAPSED = "failed {}: the host failed: RuntimeError: its battery is flat"
+LAPSED = "failed {}: the host failed: driver support.drivers:flaky could not prepare a: its battery is flat"
 
 
 async def in_state(crib: Toolcrib, state: str, key: str) -> DeviceView:

@@ -263,13 +263,14 @@ class TaskMachine(RuleBasedStateMachine):
             said = key_of("other").signed_report(said)
         own = attempt is not None and attempt.lease == told and not forged
         final = own and outcome in (ReportOutcome.DONE, ReportOutcome.FAILED)
-        believed = own and attempt is not None and attempt.claim_id in (claim_id, None)
-        believed = believed and ((attempt is not None and attempt.claim_id is not None) or not final)
+        claimed = attempt is not None and attempt.claim_id is not None
+        another = attempt is not None and attempt.claim_id not in (claim_id, None)
+        believed = own and (claimed or not final) and (not another or outcome is ReportOutcome.RETURNED)
         self.event = "nothing" if attempt is None else str(outcome) if believed and final else "expired"
         self.record.report(said, self.now)
         if attempt is not None:
             assert attempt.outcome is (ENDS[outcome] if believed else Outcome.REFUSED)
-            assert attempt.lingers is (not believed and attempt.claimed_at is not None)
+            assert attempt.lingers is (claimed and (another or not believed))
             assert self.record.result == ({"by": told.fencing} if believed and final else None)
             assert (self.record.on_record(said) is None) == believed
 
