@@ -8,7 +8,7 @@ KEPT := $(VENV)/histories
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long histories check bench
+.PHONY: help setup demo test test-long chaos histories check bench
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,10 @@ test-long: $(READY) ## Run all tests, replay all they did, and let the property 
 	@rm -rf $(KEPT) && mkdir -p $(KEPT)
 	@TOOLCRIB_REPLAY=$(abspath $(KEPT)) $(BIN)/pytest -n 2 --dist loadgroup --hypothesis-profile=long
 	@for seed in 1 2; do PYTHONPATH=tests PYTHONHASHSEED=$$seed $(BIN)/python -m replay.all_that_ran $(KEPT) || exit 1; done
+
+chaos: $(READY) ## Kill, stop and cut off everything while tasks run (SEED=7 SECONDS=300 TASKS=300 are optional)
+	@PYTHONPATH=tests $(BIN)/python -m chaos.run $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) \
+		$(if $(TASKS),--tasks $(TASKS))
 
 histories: $(READY) ## Record the histories that tests/replay replays anew
 	@PYTHONPATH=tests $(BIN)/python -m replay.record

@@ -1,0 +1,104 @@
+"""Gathers what the verdict looks at: the works' log, and the histories of all tasks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from temporalio.api.common.v1 import Payloads
+from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.client import Client, WorkflowExecution
+
+from chaos.records import Ending, Evidence, Run, Sign
+from toolcrib.workflows.contract import RUN_LEASE
+from toolcrib.workflows.conversion import DATA_CONVERTER
+
+AT_ONCE: Final = 8
+"""Histories that are fetched at the same time."""
+
+_ENDINGS: Final[Mapping[int, Ending]] = {
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED: "completed",
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED: "failed",
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED: "canceled",
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED: "terminated",
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT: "timed_out",
+}
+
+
+async def gather(client: Client, log: Path, tasks: Sequence[str], probes: Mapping[str, str]) -> Evidence:
+    """Return all of it; whatever the server lists as a task is looked at, whether it was submitted or not."""
+    gate = asyncio.Semaphore(AT_ONCE)
+    found = [run async for run in client.list_workflows("WorkflowType = 'ScheduledTask'")]
+    runs = await asyncio.gather(*(_run(client, run, gate) for run in found))
+    return Evidence(signs=signs_of(log), runs=runs, tasks=tasks, probes=probes)
+
+
+def signs_of(log: Path) -> list[Sign]:
+    """Return the lines that works wrote."""
+    return [_sign(line) for line in log.read_text(encoding="ascii").splitlines()] if log.exists() else []
+
+
+def _sign(line: str) -> Sign:
+    kind, at, device, fencing, task, work = line.split()
+    assert kind in {"start", "tick", "end"}, line
+    return Sign(
+        kind=kind,  # type: ignore[arg-type]  # as asserted
+        at=int(at) / 1e9,
+        device=device,
+        fencing=int(fencing),
+        task=task,
+        work=int(work),
+        line=line,
+    )
+
+
+async def _run(client: Client, found: WorkflowExecution, gate: asyncio.Semaphore) -> Run:
+    async with gate:
+        history = await client.get_workflow_handle(found.id, run_id=found.run_id).fetch_history()
+    return await read_run(found.id, found.run_id, history.events)
+
+
+async def read_run(task: str, run_id: str, events: Sequence[HistoryEvent]) -> Run:
+    """Return what a run's history says."""
+    last = events[-1]
+    leases = {
+        event.event_id
+        for event in events
+        if event.activity_task_scheduled_event_attributes.activity_type.name == RUN_LEASE
+    }
+    expired = returned = 0
+    for event in events:
+        if event.activity_task_timed_out_event_attributes.scheduled_event_id in leases:
+            expired += 1
+        done = event.activity_task_completed_event_attributes
+        if done.scheduled_event_id in leases:
+            returned += (await _decoded(done.result))["outcome"] == "returned"
+    ended = last.workflow_execution_completed_event_attributes
+    result = await _decoded(ended.result) if ended.HasField("result") else None
+    return Run(
+        task=task,
+        run_id=run_id,
+        ending=_ENDINGS.get(last.event_type, "running"),
+        replaces=next((base for event in events if (base := _base_of_reset(event, run_id))), None),
+        reason=last.workflow_execution_terminated_event_attributes.reason or None,
+        cancel_requested=any(
+            event.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED for event in events
+        ),
+        result=result.get("output") if isinstance(result, dict) else None,
+        expired=expired,
+        returned=returned,
+    )
+
+
+def _base_of_reset(event: HistoryEvent, run_id: str) -> str | None:
+    failed = event.workflow_task_failed_event_attributes
+    is_reset = failed.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW
+    return failed.base_run_id if is_reset and failed.new_run_id == run_id else None
+
+
+async def _decoded(payloads: Payloads) -> Any:
+    (value,) = await DATA_CONVERTER.decode(payloads.payloads)
+    return value

@@ -1,0 +1,145 @@
+"""What is to happen in a chaos run: tasks and faults, drawn from the seed and nothing else."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Kind(StrEnum):
+    """The kinds of faults. A new one gets an entry in `SPANS` and in `WAYS` of `faults` as well."""
+
+    HOST_KILLED = "host killed"
+    HOST_STOPPED = "host stopped and continued"
+    GUARD_KILLED = "guard killed"
+    HOST_WIPED_OUT = "host, guard and keepers killed at once"
+    CUT_REFUSING = "connection cut, refusing"
+    CUT_SILENT = "connection cut, swallowing"
+    SCHEDULER_KILLED = "scheduler killed"
+    SERVER_KILLED = "server killed"
+    TASK_TERMINATED = "task terminated"
+    TASK_RESET = "task reset"
+    TASK_CANCELLED = "task cancelled"
+
+
+SPANS: Final = {
+    Kind.HOST_KILLED: (0.0, 4.0),
+    Kind.HOST_STOPPED: (1.0, 14.0),
+    Kind.GUARD_KILLED: (0.0, 0.0),
+    Kind.HOST_WIPED_OUT: (0.0, 4.0),
+    Kind.CUT_REFUSING: (1.0, 14.0),
+    Kind.CUT_SILENT: (1.0, 14.0),
+    Kind.SCHEDULER_KILLED: (0.0, 4.0),
+    Kind.SERVER_KILLED: (0.0, 4.0),
+    Kind.TASK_TERMINATED: (0.0, 0.0),
+    Kind.TASK_RESET: (0.0, 0.0),
+    Kind.TASK_CANCELLED: (0.0, 0.0),
+}
+"""Seconds that each lasts; what has been killed stays down for so long."""
+OF_TASKS: Final = (Kind.TASK_TERMINATED, Kind.TASK_RESET, Kind.TASK_CANCELLED)
+"""These hit one task; the others, but for those of the server and of schedulers, hit a host."""
+OF_SCHEDULERS: Final = (Kind.SCHEDULER_KILLED, Kind.SERVER_KILLED)
+
+FIRST: Final = 3.0
+"""Seconds without a fault at the beginning."""
+PAUSE: Final = (2.0, 6.0)
+"""Seconds from one fault to the next."""
+RECOVERY: Final = 8.0
+"""Seconds from the end of a fault to the next one of the same host, scheduler or server."""
+CALM_AFTER: Final = 12
+"""Faults after which there are none for a while."""
+CALM: Final = 10.0
+AT_ONCE: Final = 0.3
+"""The part of the tasks that is submitted in one go."""
+BUSY: Final = 0.5
+"""The part of all devices' time that the tasks would take if nothing happened."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A task: submitted `at` so many seconds after the beginning, it works for `seconds`."""
+
+    at: float
+    seconds: float
+    stray: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """A fault: `at` so many seconds after the beginning, for `lasts` seconds."""
+
+    at: float
+    kind: Kind
+    lasts: float
+    target: float
+    """What is hit, as a fraction from 0 to 1 of all that could be."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """All that is drawn for a run."""
+
+    seed: int
+    seconds: float
+    hosts: int
+    slots: int
+    jobs: tuple[Job, ...]
+    faults: tuple[Fault, ...]
+
+
+def draw(
+    seed: int, *, seconds: float, tasks: int, hosts: int = 3, slots: int = 2, kinds: Sequence[Kind] = tuple(Kind)
+) -> Plan:
+    """Return the plan of a seed: every kind once if there is time, and then any of them."""
+    chance = random.Random(seed)
+    mean = BUSY * seconds * hosts * slots / tasks
+    jobs = [
+        Job(
+            at=max(0.0, chance.uniform(-AT_ONCE, 1 - AT_ONCE)) * seconds,
+            seconds=round(chance.uniform(0.1, 2.0) * mean, 2),
+            stray=chance.random() < 0.3,
+        )
+        for _ in range(tasks)
+    ]
+    faults = tuple(_faults(chance, seconds, hosts, kinds))
+    return Plan(
+        seed=seed,
+        seconds=seconds,
+        hosts=hosts,
+        slots=slots,
+        jobs=tuple(sorted(jobs, key=lambda job: job.at)),
+        faults=faults,
+    )
+
+
+def _faults(chance: random.Random, seconds: float, hosts: int, kinds: Sequence[Kind]) -> Iterator[Fault]:
+    """Draw faults so that nothing is hit again before it had time to recover."""
+    missing = chance.sample(list(kinds), len(kinds))
+    free_from: dict[tuple[str, int], float] = {}
+    at, count = FIRST, 0
+    while True:
+        kind = missing.pop() if missing else chance.choice(list(kinds))
+        lasts = round(chance.uniform(*SPANS[kind]), 1)
+        targets = _targets(kind, hosts)
+        target = chance.choice([one for one in targets if free_from.get(one, 0.0) <= at] or targets)
+        at = max(at, free_from.get(target, 0.0))
+        if at > seconds:
+            return
+        if kind not in OF_TASKS:
+            free_from[target] = at + lasts + RECOVERY
+        yield Fault(at=round(at, 1), kind=kind, lasts=lasts, target=_fraction(chance, target[1], len(targets)))
+        count += 1
+        at += chance.uniform(*PAUSE) + (CALM if count % CALM_AFTER == 0 else 0.0)
+
+
+def _targets(kind: Kind, hosts: int) -> list[tuple[str, int]]:
+    if kind in OF_TASKS or kind in OF_SCHEDULERS:
+        return [(kind, 0)]
+    return [("host", number) for number in range(hosts)]
+
+
+def _fraction(chance: random.Random, number: int, count: int) -> float:
+    return (number + chance.random()) / count

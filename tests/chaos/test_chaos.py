@@ -1,0 +1,20 @@
+"""The short chaos run, which is part of `make test`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from chaos.plan import draw
+from chaos.run import run
+
+SEED = int(os.environ.get("CHAOS_SEED", "1"))
+
+
+@pytest.mark.timeout(420)
+async def test_nothing_overlaps_is_lost_or_stays_leased(tmp_path: Path) -> None:
+    """Whatever is killed, stopped or cut off: works never overlap, every task ends once, all devices come back."""
+    outcome = await run(draw(SEED, seconds=45, tasks=50, hosts=2), tmp_path)
+    assert not outcome.violations, f"{outcome.report}\nlogs: {tmp_path}"
