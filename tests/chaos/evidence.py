@@ -62,41 +62,49 @@ async def _run(client: Client, found: WorkflowExecution, gate: asyncio.Semaphore
 
 
 async def read_run(task: str, run_id: str, events: Sequence[HistoryEvent]) -> Run:
-    """Return what a run's history says."""
+    """Return what a run's history says. What a reset run has copied from the one before counts only there."""
     last = events[-1]
-    leases = {
-        event.event_id
-        for event in events
-        if event.activity_task_scheduled_event_attributes.activity_type.name == RUN_LEASE
-    }
-    expired = returned = 0
-    for event in events:
-        if event.activity_task_timed_out_event_attributes.scheduled_event_id in leases:
-            expired += 1
-        done = event.activity_task_completed_event_attributes
-        if done.scheduled_event_id in leases:
-            returned += (await _decoded(done.result))["outcome"] == "returned"
-    ended = last.workflow_execution_completed_event_attributes
-    result = await _decoded(ended.result) if ended.HasField("result") else None
+    reset = next((event for event in events if _resets(event, run_id)), None)
+    expired, returned = await _lapsed(events, since=reset.event_id if reset else 0)
     return Run(
         task=task,
         run_id=run_id,
         ending=_ENDINGS.get(last.event_type, "running"),
-        replaces=next((base for event in events if (base := _base_of_reset(event, run_id))), None),
+        replaces=reset.workflow_task_failed_event_attributes.base_run_id if reset else None,
         reason=last.workflow_execution_terminated_event_attributes.reason or None,
         cancel_requested=any(
             event.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED for event in events
         ),
-        result=result.get("output") if isinstance(result, dict) else None,
+        result=await _output(last),
         expired=expired,
         returned=returned,
     )
 
 
-def _base_of_reset(event: HistoryEvent, run_id: str) -> str | None:
+def _resets(event: HistoryEvent, run_id: str) -> bool:
     failed = event.workflow_task_failed_event_attributes
     is_reset = failed.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW
-    return failed.base_run_id if is_reset and failed.new_run_id == run_id else None
+    return is_reset and failed.new_run_id == run_id
+
+
+async def _lapsed(events: Sequence[HistoryEvent], since: int) -> tuple[int, int]:
+    """Return how many attempts expired, and how many were returned."""
+    leases = {
+        event.event_id
+        for event in events
+        if event.activity_task_scheduled_event_attributes.activity_type.name == RUN_LEASE
+    }
+    new = [event for event in events if event.event_id > since]
+    expired = sum(event.activity_task_timed_out_event_attributes.scheduled_event_id in leases for event in new)
+    ends = [event.activity_task_completed_event_attributes for event in new]
+    reports = [await _decoded(end.result) for end in ends if end.scheduled_event_id in leases]
+    return expired, sum(report["outcome"] == "returned" for report in reports)
+
+
+async def _output(last: HistoryEvent) -> str | None:
+    ended = last.workflow_execution_completed_event_attributes
+    result = await _decoded(ended.result) if ended.HasField("result") else None
+    return result.get("output") if isinstance(result, dict) else None
 
 
 async def _decoded(payloads: Payloads) -> Any:

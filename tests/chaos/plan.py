@@ -45,8 +45,8 @@ OF_SCHEDULERS: Final = (Kind.SCHEDULER_KILLED, Kind.SERVER_KILLED)
 
 FIRST: Final = 3.0
 """Seconds without a fault at the beginning."""
-PAUSE: Final = (2.0, 6.0)
-"""Seconds from one fault to the next."""
+PAUSE: Final = (2.5, 8.0)
+"""Seconds from one fault to the next, at least and at most."""
 RECOVERY: Final = 8.0
 """Seconds from the end of a fault to the next one of the same host, scheduler or server."""
 CALM_AFTER: Final = 12
@@ -54,8 +54,13 @@ CALM_AFTER: Final = 12
 CALM: Final = 10.0
 AT_ONCE: Final = 0.3
 """The part of the tasks that is submitted in one go."""
-BUSY: Final = 0.5
-"""The part of all devices' time that the tasks would take if nothing happened."""
+BUSY: Final = 0.35
+"""The part of all devices' time that the tasks would take if nothing happened: much of it goes to recovery."""
+LONG: Final = 0.04
+"""The part of the tasks that outlives a lapsed lease and the rest of its device, if nobody ends it."""
+LONG_SPAN: Final = (15.0, 25.0)
+STRAY: Final = 0.3
+"""The part of the tasks that leaves a child behind."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,31 +96,41 @@ class Plan:
 
 
 def draw(
-    seed: int, *, seconds: float, tasks: int, hosts: int = 3, slots: int = 2, kinds: Sequence[Kind] = tuple(Kind)
+    seed: int,
+    *,
+    seconds: float,
+    tasks: int,
+    hosts: int = 3,
+    slots: int = 2,
+    kinds: Sequence[Kind] = tuple(Kind),
+    pause: tuple[float, float] = PAUSE,
 ) -> Plan:
     """Return the plan of a seed: every kind once if there is time, and then any of them."""
     chance = random.Random(seed)
-    mean = BUSY * seconds * hosts * slots / tasks
-    jobs = [
-        Job(
-            at=max(0.0, chance.uniform(-AT_ONCE, 1 - AT_ONCE)) * seconds,
-            seconds=round(chance.uniform(0.1, 2.0) * mean, 2),
-            stray=chance.random() < 0.3,
-        )
-        for _ in range(tasks)
-    ]
-    faults = tuple(_faults(chance, seconds, hosts, kinds))
+    jobs = [_job(chance, seconds, BUSY * seconds * hosts * slots / tasks) for _ in range(tasks)]
     return Plan(
         seed=seed,
         seconds=seconds,
         hosts=hosts,
         slots=slots,
         jobs=tuple(sorted(jobs, key=lambda job: job.at)),
-        faults=faults,
+        faults=tuple(_faults(chance, seconds, hosts, kinds, pause)),
     )
 
 
-def _faults(chance: random.Random, seconds: float, hosts: int, kinds: Sequence[Kind]) -> Iterator[Fault]:
+def _job(chance: random.Random, seconds: float, mean: float) -> Job:
+    """Draw a task; on average it takes `mean` seconds."""
+    shorter = max(0.1, mean - LONG * sum(LONG_SPAN) / 2)
+    return Job(
+        at=max(0.0, chance.uniform(-AT_ONCE, 1 - AT_ONCE)) * seconds,
+        seconds=round(chance.uniform(*LONG_SPAN) if chance.random() < LONG else chance.uniform(0, 2 * shorter), 2),
+        stray=chance.random() < STRAY,
+    )
+
+
+def _faults(
+    chance: random.Random, seconds: float, hosts: int, kinds: Sequence[Kind], pause: tuple[float, float]
+) -> Iterator[Fault]:
     """Draw faults so that nothing is hit again before it had time to recover."""
     missing = chance.sample(list(kinds), len(kinds))
     free_from: dict[tuple[str, int], float] = {}
@@ -132,7 +147,7 @@ def _faults(chance: random.Random, seconds: float, hosts: int, kinds: Sequence[K
             free_from[target] = at + lasts + RECOVERY
         yield Fault(at=round(at, 1), kind=kind, lasts=lasts, target=_fraction(chance, target[1], len(targets)))
         count += 1
-        at += chance.uniform(*PAUSE) + (CALM if count % CALM_AFTER == 0 else 0.0)
+        at += chance.uniform(*pause) + (CALM if count % CALM_AFTER == 0 else 0.0)
 
 
 def _targets(kind: Kind, hosts: int) -> list[tuple[str, int]]:

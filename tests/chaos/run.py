@@ -9,8 +9,6 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -20,21 +18,12 @@ from chaos.evidence import gather
 from chaos.faults import Injector
 from chaos.operation import Operation
 from chaos.plan import Kind, Plan, draw
-from chaos.records import Violation
-from chaos.report import report
+from chaos.report import Outcome
 from chaos.site import running_site
 from chaos.verdict import judge
 
 SETTLED_WITHIN: Final = 150.0
 """Seconds in which, everything being healed, all tasks have ended and every device has served its probe."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """How a chaos run went."""
-
-    violations: Sequence[Violation]
-    report: str
 
 
 async def run(plan: Plan, folder: Path) -> Outcome:
@@ -44,8 +33,14 @@ async def run(plan: Plan, folder: Path) -> Outcome:
         await operation.carry_out(plan, injector)
         probed_at = await operation.settle(SETTLED_WITHIN)
         evidence = await gather(site.client, site.work_log, operation.tasks, operation.probes)
-    violations = judge(evidence)
-    return Outcome(violations=violations, report=report(plan, injector.injected, evidence, probed_at, violations))
+    return Outcome(
+        plan=plan,
+        injected=injector.injected,
+        evidence=evidence,
+        resumed=operation.resumed,
+        probed_at=probed_at,
+        violations=judge(evidence),
+    )
 
 
 def main() -> int:
@@ -62,7 +57,7 @@ def main() -> int:
     except BaseException:
         print(f"chaos did not come to its end; seed: {plan.seed}, logs: {folder}", file=sys.stderr)
         raise
-    print(outcome.report)
+    print(outcome)
     print(f"time: {time.monotonic() - begun:.0f} s")
     if outcome.violations:
         print(f"{len(outcome.violations)} violations; logs: {folder}")
