@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from temporalio.api.common.v1 import Payloads
 from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
 from temporalio.api.history.v1 import HistoryEvent
-from temporalio.client import Client, WorkflowExecution
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
 
 from chaos.records import Ending, Evidence, Run, Sign
 from toolcrib.workflows.contract import RUN_LEASE
 from toolcrib.workflows.conversion import DATA_CONVERTER
 
 AT_ONCE: Final = 8
-"""Histories that are fetched at the same time."""
+"""Calls to the server at the same time."""
+
+Answer = TypeVar("Answer")
 
 _ENDINGS: Final[Mapping[int, Ending]] = {
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED: "completed",
@@ -30,10 +33,41 @@ _ENDINGS: Final[Mapping[int, Ending]] = {
 
 async def gather(client: Client, log: Path, tasks: Sequence[str], probes: Mapping[str, str]) -> Evidence:
     """Return all of it; whatever the server lists as a task is looked at, whether it was submitted or not."""
+    return Evidence(signs=signs_of(log), runs=await _runs(client, tasks), tasks=tasks, probes=probes)
+
+
+async def _runs(client: Client, tasks: Sequence[str]) -> list[Run]:
+    """Return all runs of all tasks. The server's list may lack what has just happened, so tasks are asked as well."""
+    found = [(run.id, run.run_id) async for run in client.list_workflows("WorkflowType = 'ScheduledTask'")]
+    newest = await _at_once(_newest(client, task) for task in tasks)
+    runs: dict[str, Run] = {}
+    missing = dict.fromkeys([*found, *(run for run in newest if run is not None)])
+    while missing:
+        for run in await _at_once(_run(client, *one) for one in missing):
+            runs[run.run_id] = run
+        missing = dict.fromkeys(
+            (run.task, run.replaces) for run in runs.values() if run.replaces and run.replaces not in runs
+        )
+    return list(runs.values())
+
+
+async def _at_once(calls: Iterable[Coroutine[Any, Any, Answer]]) -> list[Answer]:
     gate = asyncio.Semaphore(AT_ONCE)
-    found = [run async for run in client.list_workflows("WorkflowType = 'ScheduledTask'")]
-    runs = await asyncio.gather(*(_run(client, run, gate) for run in found))
-    return Evidence(signs=signs_of(log), runs=runs, tasks=tasks, probes=probes)
+
+    async def one(call: Coroutine[Any, Any, Answer]) -> Answer:
+        async with gate:
+            return await call
+
+    return await asyncio.gather(*map(one, calls))
+
+
+async def _newest(client: Client, task: str) -> tuple[str, str] | None:
+    try:
+        return task, (await client.get_workflow_handle(task).describe()).run_id
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+        return None
 
 
 def signs_of(log: Path) -> list[Sign]:
@@ -55,10 +89,9 @@ def _sign(line: str) -> Sign:
     )
 
 
-async def _run(client: Client, found: WorkflowExecution, gate: asyncio.Semaphore) -> Run:
-    async with gate:
-        history = await client.get_workflow_handle(found.id, run_id=found.run_id).fetch_history()
-    return await read_run(found.id, found.run_id, history.events)
+async def _run(client: Client, task: str, run_id: str) -> Run:
+    history = await client.get_workflow_handle(task, run_id=run_id).fetch_history()
+    return await read_run(task, run_id, history.events)
 
 
 async def read_run(task: str, run_id: str, events: Sequence[HistoryEvent]) -> Run:

@@ -13,6 +13,7 @@ from functools import partial
 from math import inf
 from typing import Final, TypeVar
 
+from temporalio.client import WorkflowExecutionStatus
 from temporalio.service import RPCError
 
 from chaos import work
@@ -25,7 +26,6 @@ from toolcrib.scheduling.errors import NoConnection, ToolcribError
 LOOK_PAUSE: Final = 1.0
 """Seconds between two looks at devices and tasks."""
 PROBE_SECONDS: Final = 0.1
-OPEN: Final = "WorkflowType = 'ScheduledTask' AND ExecutionStatus = 'Running'"
 CALL: Final = timedelta(seconds=5)
 PATIENCE: Final = 120.0
 """Seconds in which a submission has to get through."""
@@ -102,8 +102,12 @@ class Operation:
         return "exec " + shlex.join([*words, "stray"] if job.stray else words)
 
     async def _all_ended(self) -> None:
-        while (await _answered(lambda: self._site.client.count_workflows(OPEN, rpc_timeout=CALL))).count:
-            await asyncio.sleep(LOOK_PAUSE)
+        for task in self.tasks:
+            while (await _answered(partial(self._status, task))) is WorkflowExecutionStatus.RUNNING:
+                await asyncio.sleep(LOOK_PAUSE)
+
+    async def _status(self, task: str) -> WorkflowExecutionStatus | None:
+        return (await self._site.client.get_workflow_handle(task).describe(rpc_timeout=CALL)).status
 
     async def _look_after_devices(self) -> None:
         """Resume devices that have failed too often, as a person does who finds nothing wrong with them."""
