@@ -26,9 +26,9 @@ test-long: $(READY) ## Run all tests, replay all they did, and let the property 
 	@TOOLCRIB_REPLAY=$(abspath $(KEPT)) $(BIN)/pytest -n 2 --dist loadgroup --hypothesis-profile=long
 	@for seed in 1 2; do PYTHONPATH=tests PYTHONHASHSEED=$$seed $(BIN)/python -m replay.all_that_ran $(KEPT) || exit 1; done
 
-chaos: $(READY) ## Kill, stop and cut off everything while tasks run (SEED=7 SECONDS=300 TASKS=300 are optional)
-	@PYTHONPATH=tests $(BIN)/python -m chaos.run $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) \
-		$(if $(TASKS),--tasks $(TASKS))
+chaos: $(READY) ## Kill, stop and cut off everything while tasks run (optional: SEED=7 SECONDS=300 TASKS=300 ...)
+	@PYTHONPATH=tests $(BIN)/python -m chaos.run $(foreach option,SEED SECONDS TASKS HOSTS KINDS,$(if $($(option)),\
+		--$(shell echo $(option) | tr A-Z a-z) "$($(option))"))
 
 histories: $(READY) ## Record the histories that tests/replay replays anew
 	@PYTHONPATH=tests $(BIN)/python -m replay.record

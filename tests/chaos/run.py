@@ -61,12 +61,17 @@ def main() -> int:
     print(f"time: {time.monotonic() - begun:.0f} s")
     if outcome.violations:
         print(f"{len(outcome.violations)} violations; logs: {folder}")
-        print(f"again: make chaos SEED={plan.seed} SECONDS={plan.seconds:g} TASKS={len(plan.jobs)}")
+        print(f"again: make chaos {_words(options)}")
         return 1
     print("all rules held")
     if not options.keep:
         shutil.rmtree(folder)
     return 0
+
+
+def _words(options: argparse.Namespace) -> str:
+    given = {name: getattr(options, name) for name in ("seed", "seconds", "tasks", "hosts", "kinds")}
+    return " ".join(f"{name.upper()}={value}" for name, value in given.items() if value is not None)
 
 
 def _options() -> argparse.Namespace:
