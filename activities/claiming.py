@@ -38,7 +38,9 @@ async def _ask(client: Client, task_id: str, request: Claim) -> Assignment:
             TASK_CLAIM, request, id=request.claim_id, result_type=Assignment, rpc_timeout=RPC_TIMEOUT
         )
     except WorkflowUpdateFailedError as error:
-        raise (refusal_in(error) or error) from None
+        if (refusal := refusal_in(error)) is None:
+            raise
+        raise refusal from None
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             raise TaskEnded(f"task {task_id} no longer runs") from None

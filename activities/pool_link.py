@@ -130,7 +130,9 @@ class PoolLink:
         try:
             return await call()
         except WorkflowUpdateFailedError as error:
-            raise (refusal_in(error) or error) from None
+            if (refusal := refusal_in(error)) is None:
+                raise
+            raise refusal from None
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 raise UnknownPool.named(self.pool) from None

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from temporalio.client import WorkflowUpdateRPCTimeoutOrCancelledError
+from temporalio.client import WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
+from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 from tenacity import AsyncRetrying, retry_if_exception, stop_before_delay, stop_never, wait_random_exponential
+
+CLOSING: Final = ("AcceptedUpdateCompletedWorkflow", "WorkflowNotReady")
+"""The failures of an update whose workflow was just going on in a new run."""
 
 Result = TypeVar("Result")
 
@@ -46,4 +50,6 @@ async def retried(
 
 def is_unanswered(error: BaseException) -> bool:
     """Return whether a call did not get through to a workflow, or its answer did not come back."""
+    if isinstance(error, WorkflowUpdateFailedError):
+        return isinstance(error.__cause__, ApplicationError) and error.__cause__.type in CLOSING
     return isinstance(error, RPCError | WorkflowUpdateRPCTimeoutOrCancelledError)

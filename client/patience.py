@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from temporalio.client import WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
-from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from toolcrib.activities.retrying import retried
+from toolcrib.activities.retrying import is_unanswered, retried
 
 PATIENCE: Final = 30.0
 """Seconds."""
@@ -22,8 +20,6 @@ _PASSING: Final = (
     RPCStatusCode.CANCELLED,
     RPCStatusCode.INTERNAL,
 )
-_CLOSING: Final = ("AcceptedUpdateCompletedWorkflow", "WorkflowNotReady")
-"""The pool was just going on in a new run."""
 
 Result = TypeVar("Result")
 
@@ -39,6 +35,4 @@ async def patiently(call: Callable[[], Awaitable[Result]], patience: float = PAT
 def _may_pass(error: BaseException) -> bool:
     if isinstance(error, RPCError):
         return error.status in _PASSING
-    if isinstance(error, WorkflowUpdateFailedError):
-        return isinstance(error.cause, ApplicationError) and error.cause.type in _CLOSING
-    return isinstance(error, WorkflowUpdateRPCTimeoutOrCancelledError)
+    return is_unanswered(error)

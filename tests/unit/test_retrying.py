@@ -7,10 +7,11 @@ import time
 from collections.abc import Awaitable, Callable
 
 import pytest
-from temporalio.client import WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
+from temporalio.client import Client, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
+from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.activities.retrying import is_unanswered, retried
 from toolcrib.client.patience import patiently
 
@@ -111,6 +112,8 @@ async def test_a_cancelled_call_is_not_made_again() -> None:
     [
         (rpc(RPCStatusCode.UNAVAILABLE), True),
         (WorkflowUpdateRPCTimeoutOrCancelledError(), True),
+        (refused("AcceptedUpdateCompletedWorkflow"), True),
+        (refused("WorkflowNotReady"), True),
         (refused("queue_full"), False),
         (asyncio.CancelledError(), False),
     ],
@@ -140,6 +143,13 @@ async def test_a_client_waits_out_what_passes(error: BaseException) -> None:
     """A pool that is busy, or just goes on in a new run, and a server that is away for a moment are not noticed."""
     calls, call = failing(error)
     assert await patiently(call) == "done"
+    assert len(calls) == 2
+
+
+async def test_a_pool_that_goes_on_in_a_new_run_is_asked_again(client: Client) -> None:
+    """A link passes on why an update failed, so that who asks can tell what passes from a refusal."""
+    calls, call = failing(refused("AcceptedUpdateCompletedWorkflow"))
+    assert await patiently(lambda: PoolLinks(client).to("lab").ask(call)) == "done"
     assert len(calls) == 2
 
 
