@@ -6,11 +6,11 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from temporalio.client import Client
 
@@ -20,14 +20,16 @@ from support.lab import slot
 from support.processes import host_file
 from support.servers import connect
 from toolcrib.client import Toolcrib
-from toolcrib.scheduling.errors import ToolcribError
+from toolcrib.scheduling.errors import NoConnection, UnknownPool
 
-POOL: Final = {"lease_ttl": 8, "claim_timeout": 10, "max_concurrent": None, "max_attempts": 100}
+POOL: Final[dict[str, Any]] = {"lease_ttl": 8, "claim_timeout": 10, "max_concurrent": None, "max_attempts": 100}
 """A ttl that a loaded machine keeps, and more attempts than faults."""
 SCHEDULERS: Final = 2
 READY_WITHIN: Final = 60.0
 """Seconds until all hosts have registered for the first time."""
 LOOK_PAUSE: Final = 0.2
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,34 +76,31 @@ async def running_site(folder: Path, *, hosts: int, slots: int) -> AsyncIterator
     """Start everything, and yield it when all devices are there."""
     async with AsyncExitStack() as parts:
         server = await parts.enter_async_context(Server(folder))
-        keepers = await parts.enter_async_context(_keepers())
+        keep = await parts.enter_async_context(_keeper())
         schedulers = tuple(_scheduler(folder, number, server) for number in range(1, SCHEDULERS + 1))
-        workers = [await _host(folder, f"host-{number}", slots, server, parts) for number in range(1, hosts + 1)]
-        for service in (*schedulers, *(host.worker for host in workers)):
-            keepers.append(asyncio.create_task(service.keep()))
+        keep(*schedulers)
         client = await connect(server.address)
-        site = Site(
-            folder=folder,
-            server=server,
-            client=client,
-            crib=Toolcrib(client),
-            schedulers=schedulers,
-            hosts=tuple(workers),
-        )
-        await _ready(site)
+        crib = Toolcrib(client)
+        await _answered(lambda: crib.pool().configure(**POOL))
+        proxies = [await parts.enter_async_context(Proxy(server.port)) for _ in range(hosts)]
+        workers = [await _host(crib, folder, f"host-{n}", slots, proxy) for n, proxy in enumerate(proxies, 1)]
+        keep(*(host.worker for host in workers))
+        site = Site(folder=folder, server=server, client=client, crib=crib, schedulers=schedulers, hosts=tuple(workers))
+        await _all_there(site)
         yield site
 
 
-def prepare_host(folder: Path, host_id: str, slots: int) -> Path:
+async def prepare_host(crib: Toolcrib, folder: Path, host_id: str, slots: int) -> Path:
     """Do what an operator does before a host may serve, and return its host file."""
     return host_file(folder, host_id, [slot(f"slot-{number}") for number in range(1, slots + 1)], pool="default")
 
 
 @asynccontextmanager
-async def _keepers() -> AsyncIterator[list[asyncio.Task[None]]]:
+async def _keeper() -> AsyncIterator[Callable[..., None]]:
+    """Yield a function that keeps services running until the end of the block."""
     tasks: list[asyncio.Task[None]] = []
     try:
-        yield tasks
+        yield lambda *services: tasks.extend(asyncio.create_task(service.keep()) for service in services)
     finally:
         for task in tasks:
             task.cancel()
@@ -113,9 +112,9 @@ def _scheduler(folder: Path, number: int, server: Server) -> Service:
     return Service(folder, f"scheduler-{number}", arguments, _environment(folder, server.port))
 
 
-async def _host(folder: Path, host_id: str, slots: int, server: Server, parts: AsyncExitStack) -> HostSite:
-    proxy = await parts.enter_async_context(Proxy(server.port))
-    arguments = ["worker", "--role", "host", "--config", str(prepare_host(folder, host_id, slots))]
+async def _host(crib: Toolcrib, folder: Path, host_id: str, slots: int, proxy: Proxy) -> HostSite:
+    file = await prepare_host(crib, folder, host_id, slots)
+    arguments = ["worker", "--role", "host", "--config", str(file)]
     return HostSite(
         id=host_id,
         worker=Service(folder, host_id, arguments, _environment(folder, proxy.port)),
@@ -136,16 +135,16 @@ def _environment(folder: Path, port: int) -> Mapping[str, str]:
     }
 
 
-async def _ready(site: Site) -> None:
+async def _answered(call: Callable[[], Awaitable[Answer]]) -> Answer:
+    """Return what `call` returns, making it again until the pool is there."""
     async with asyncio.timeout(READY_WITHIN):
-        configured = False
         while True:
-            try:
-                if not configured:
-                    await site.crib.pool().configure(**POOL)
-                    configured = True
-                if len(await site.crib.pool().devices()) == len(site.devices):
-                    return
-            except ToolcribError:
-                pass  # no pool yet
+            with suppress(UnknownPool, NoConnection):
+                return await call()
+            await asyncio.sleep(LOOK_PAUSE)
+
+
+async def _all_there(site: Site) -> None:
+    async with asyncio.timeout(READY_WITHIN):
+        while len(await site.crib.pool().devices()) < len(site.devices):
             await asyncio.sleep(LOOK_PAUSE)
