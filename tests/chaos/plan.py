@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -61,6 +61,9 @@ LONG: Final = 0.04
 LONG_SPAN: Final = (15.0, 25.0)
 STRAY: Final = 0.3
 """The part of the tasks that leaves a child behind."""
+
+Target = tuple[str, int]
+"""What recovers on its own after a fault."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,30 +134,36 @@ def _job(chance: random.Random, seconds: float, mean: float) -> Job:
 def _faults(
     chance: random.Random, seconds: float, hosts: int, kinds: Sequence[Kind], pause: tuple[float, float]
 ) -> Iterator[Fault]:
-    """Draw faults so that nothing is hit again before it had time to recover."""
-    missing = chance.sample(list(kinds), len(kinds))
-    free_from: dict[tuple[str, int], float] = {}
+    """Draw faults so that nothing is hit again before it had time to recover; kinds that are still missing go first."""
+    missing, free_from = list(kinds), dict.fromkeys((one for kind in kinds for one in _targets(kind, hosts)), 0.0)
     at, count = FIRST, 0
     while True:
-        kind = missing.pop() if missing else chance.choice(list(kinds))
-        lasts = round(chance.uniform(*SPANS[kind]), 1)
-        targets = _targets(kind, hosts)
-        target = chance.choice([one for one in targets if free_from.get(one, 0.0) <= at] or targets)
-        at = max(at, free_from.get(target, 0.0))
+        kind, target, at = _next(chance, missing or kinds, free_from, at, hosts)
         if at > seconds:
             return
+        if kind in missing:
+            missing.remove(kind)
+        lasts = round(chance.uniform(*SPANS[kind]), 1)
         if kind not in OF_TASKS:
             free_from[target] = at + lasts + RECOVERY
-        yield Fault(at=round(at, 1), kind=kind, lasts=lasts, target=_fraction(chance, target[1], len(targets)))
+        targets = _targets(kind, hosts)
+        hit = (targets.index(target) + chance.random()) / len(targets)
+        yield Fault(at=round(at, 1), kind=kind, lasts=lasts, target=hit)
         count += 1
         at += chance.uniform(*pause) + (CALM if count % CALM_AFTER == 0 else 0.0)
 
 
-def _targets(kind: Kind, hosts: int) -> list[tuple[str, int]]:
+def _next(
+    chance: random.Random, kinds: Sequence[Kind], free_from: Mapping[Target, float], at: float, hosts: int
+) -> tuple[Kind, Target, float]:
+    """Draw a kind and what it hits, of what has recovered by then, and return them with the time of the fault."""
+    at = max(at, min(free_from[one] for kind in kinds for one in _targets(kind, hosts)))
+    free = [(kind, one) for kind in kinds for one in _targets(kind, hosts) if free_from[one] <= at]
+    kind = chance.choice([kind for kind in kinds if any(kind is other for other, _ in free)])
+    return kind, chance.choice([one for other, one in free if other is kind]), at
+
+
+def _targets(kind: Kind, hosts: int) -> list[Target]:
     if kind in OF_TASKS or kind in OF_SCHEDULERS:
         return [(kind, 0)]
     return [("host", number) for number in range(hosts)]
-
-
-def _fraction(chance: random.Random, number: int, count: int) -> float:
-    return (number + chance.random()) / count
