@@ -19,6 +19,7 @@ from chaos.service import Server, Service
 from support.lab import slot
 from support.processes import host_file
 from support.servers import connect
+from toolcrib.activities.host_keys import create_key
 from toolcrib.client import Toolcrib
 from toolcrib.scheduling.errors import NoConnection, UnknownPool
 
@@ -92,6 +93,7 @@ async def running_site(folder: Path, *, hosts: int, slots: int) -> AsyncIterator
 
 async def prepare_host(crib: Toolcrib, folder: Path, host_id: str, slots: int) -> Path:
     """Do what an operator does before a host may serve, and return its host file."""
+    await crib.pool().enroll_host(host_id, create_key(folder / "home", host_id).public)
     return host_file(folder, host_id, [slot(f"slot-{number}") for number in range(1, slots + 1)], pool="default")
 
 
