@@ -15,7 +15,7 @@ from temporalio import activity
 from temporalio.client import AsyncActivityCancelledError
 from temporalio.service import RPCError, RPCStatusCode
 
-from toolcrib.activities.guard import boottime
+from toolcrib.activities.guard import NotKilled, boottime
 from toolcrib.scheduling.errors import ToolcribError
 
 RENEWALS_PER_TTL: Final = 5
@@ -66,16 +66,17 @@ class Renewal:
 
         Raises:
             LeaseLost: the lease was lost, and the work has been cancelled and has ended.
+            NotKilled: `work` was cancelled, for whatever reason, and something of it is left.
         """
         body, renewing = asyncio.create_task(work), asyncio.create_task(self._for_ever())
         try:
             await asyncio.wait({body, renewing}, return_when=asyncio.FIRST_COMPLETED)
             if not body.done():
-                await _ended(body)
+                await _stopped(body)
                 renewing.result()
             return body.result()
         except asyncio.CancelledError:
-            await _ended(body)
+            await _stopped(body)
             raise
         finally:
             await _ended(renewing)
@@ -85,6 +86,13 @@ class Renewal:
             await asyncio.sleep(self._ttl / RENEWALS_PER_TTL)
             activity.heartbeat()
             await self.renew()
+
+
+async def _stopped(body: asyncio.Task[Any]) -> None:
+    """Cancel the work and wait until it has ended; however it does, but not in silence if something of it is left."""
+    await _ended(body)
+    if not body.cancelled() and isinstance(body.exception(), NotKilled):
+        body.result()
 
 
 async def _ended(task: asyncio.Task[Any]) -> None:

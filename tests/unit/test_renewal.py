@@ -13,7 +13,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import ActivityEnvironment
 
 from toolcrib.activities import renewal
-from toolcrib.activities.guard import boottime
+from toolcrib.activities.guard import NotKilled, boottime
 from toolcrib.activities.renewal import SAFE_PART, LeaseLost, Renewal
 
 Result = TypeVar("Result")
@@ -78,7 +78,11 @@ class Lease:
 
 
 async def _served(work: Callable[[Renewal], Coroutine[Any, Any, None]]) -> None:
-    await Lease(Server()).during(work)
+    await _served_by(Server(), work)
+
+
+async def _served_by(server: Server, work: Callable[[Renewal], Coroutine[Any, Any, None]]) -> None:
+    await Lease(server).during(work)
 
 
 async def for_ever(_: Renewal) -> None:
@@ -198,3 +202,23 @@ async def test_a_cancelled_lease_cancels_its_work() -> None:
     with pytest.raises(asyncio.CancelledError):
         await running
     assert ended
+
+
+@pytest.mark.parametrize("by", ["server", "caller"])
+async def test_what_is_left_of_the_work_is_told(by: str) -> None:
+    """Work that was ended, but not all of it, is no clean end: that goes before the loss or the cancellation."""
+    started = asyncio.Event()
+
+    async def work(_: Renewal) -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise NotKilled("process 7 does not end")
+
+    running = asyncio.create_task(_served_by(Server(GONE) if by == "server" else Server(), work))
+    if by == "caller":
+        await started.wait()
+        running.cancel()
+    with pytest.raises(NotKilled):
+        await running
