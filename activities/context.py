@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from toolcrib.activities.guard import Guard
-from toolcrib.activities.progress import ProgressReporter
 from toolcrib.scheduling.device import DeviceSpec
 from toolcrib.scheduling.errors import TaskFailed
 from toolcrib.scheduling.lease import Lease
@@ -20,14 +20,56 @@ class RunFailed(TaskFailed):
     """
 
 
+class RunningWork(Protocol):
+    """A process under the guard, with all that it starts: see `Work`."""
+
+    pid: int
+
+    async def wait(self) -> int:
+        """Return the exit code once the whole tree is gone."""
+
+    async def kill(self, grace: float) -> None:
+        """End the tree: SIGTERM, after `grace` seconds SIGKILL."""
+
+
+class Spawner(Protocol):
+    """Starts and ends processes under the guard: see `Guard`."""
+
+    async def spawn(
+        self,
+        lease_id: str,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        stdin: int,
+        stdout: int,
+        stderr: int,
+    ) -> RunningWork:
+        """Start a process of a lease."""
+
+    async def end(self, lease_id: str) -> None:
+        """Kill the processes of a lease."""
+
+
+class Reporter(Protocol):
+    """Takes progress: see `ProgressReporter`."""
+
+    def report(self, value: float, message: str | None = None) -> None:
+        """Take note of progress."""
+
+    async def flush(self) -> None:
+        """Send what was not sent yet."""
+
+
 @dataclass(kw_only=True)
 class LeaseContext:
     """One lease, as the work under it sees it. Cancellation arrives as `asyncio.CancelledError` at the next await."""
 
     lease: Lease
     device: DeviceSpec
-    guard: Guard
-    reporter: ProgressReporter
+    guard: Spawner
+    reporter: Reporter
     folder: Path
     """Exists, is empty and belongs to this lease alone; it is deleted when the work is over."""
     artifacts: Path
@@ -38,6 +80,8 @@ class LeaseContext:
     """What the work's processes get: the host's own environment, `TOOLCRIB_*`, and what the driver adds."""
     partial_result: Any = None
     """What a runner wants kept if its work is ended by the time limit."""
+    users: list[Future[Any]] = field(default_factory=list)
+    """What runs in other threads of the worker: the device is not free before all of it is done."""
 
     def progress(self, value: float, message: str | None = None) -> None:
         """Say how far the work is, from 0 to 1, as often as you like; a few times a second it is passed on.

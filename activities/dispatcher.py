@@ -12,6 +12,7 @@ from pydantic_core import from_json, to_json
 from toolcrib.activities.context import LeaseContext, RunFailed
 from toolcrib.activities.guard import GuardLost, NotKilled
 from toolcrib.activities.runners import GoalRunner, WorkflowRunner
+from toolcrib.activities.runners.aside import StillRunning
 from toolcrib.scheduling.errors import ErrorBody, ToolcribError
 from toolcrib.scheduling.messages import Assignment, Report, ReportOutcome
 
@@ -32,12 +33,16 @@ class TaskDispatcher:
         Raises:
             GuardLost: the work was killed together with its guard; that is nobody's verdict.
             NotKilled: processes of the work are left.
+            StillRunning: its runner does not stop, and that was not because of the time limit.
         """
         try:
             async with asyncio.timeout(limit) as bound:
                 result = await self._run(assignment, context)
             if not bound.expired():
                 return _done(context.lease.id, result)
+        except StillRunning:
+            if not bound.expired():
+                raise
         except (GuardLost, NotKilled):
             raise
         except asyncio.CancelledError as error:

@@ -6,8 +6,9 @@ import asyncio
 import os
 import time
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from temporalio import activity
@@ -28,6 +29,7 @@ from toolcrib.activities.possession import DeviceRefused, Possession, Possession
 from toolcrib.activities.progress import ProgressReporter
 from toolcrib.activities.renewal import LeaseLost, Renewal
 from toolcrib.activities.reporting import TIMEOUT, deliver
+from toolcrib.activities.runners.aside import StillRunning
 from toolcrib.scheduling.device import DeviceSpec
 from toolcrib.scheduling.errors import ClaimRefused, ErrorBody, ToolcribError
 from toolcrib.scheduling.lease import Lease
@@ -95,7 +97,7 @@ class LeaseRuns:
             report = _report(lease, ReportOutcome.STOPPED, lost.message)
         except (DriverFailed, GuardLost, NotKilled, OSError) as fault:
             _log.error("lease abandoned", lease=lease.id, reason=str(fault))
-            report = _report(lease, ReportOutcome.ABANDONED, f"the host failed: {fault}")
+            report = _abandoned(lease, fault)
         except asyncio.CancelledError:
             report = _stopped(lease)
         await asyncio.shield(deliver(self._client, handle, lease, proof.sign(report)))
@@ -112,13 +114,15 @@ class LeaseRuns:
         try:
             async with possession.of(physical_id):
                 possession.extend(renewal.deadline)
-                return await self._run(order, device, renewal, proof)
+                return await self._run(order, device, renewal, possession, proof)
         except DeviceRefused as refusal:
             _log.warning("lease not served", lease=lease.id, reason=refusal.message)
             await asyncio.sleep(REFUSAL_PAUSE)
             return _report(lease, ReportOutcome.RETURNED, refusal.message)
 
-    async def _run(self, order: LeaseOrder, device: DeviceSpec, renewal: Renewal, proof: LeaseProof) -> Report:
+    async def _run(
+        self, order: LeaseOrder, device: DeviceSpec, renewal: Renewal, possession: Possession, proof: LeaseProof
+    ) -> Report:
         lease = order.lease
         try:
             request = proof.claim(await self.incarnation.known())
@@ -127,7 +131,7 @@ class LeaseRuns:
             _log.warning("claim refused", lease=lease.id, code=refusal.code, reason=refusal.message)
             return _report(lease, ReportOutcome.RETURNED, refusal.message)
         await renewal.renew()
-        context = self._context(order, device)
+        context = self._context(order, device, possession.users)
         driver = self._drivers[device.driver]
         try:
             await _prepare(driver, device, context)
@@ -136,15 +140,28 @@ class LeaseRuns:
             if report.outcome is ReportOutcome.FAILED and boottime() > renewal.deadline:
                 raise LeaseLost("the lease could not be renewed in time")  # then it was the guard that ended the work
         finally:
-            try:
-                await self._guard.end(lease.id)  # what its runner has forgotten
-                dirty = await _clean(driver, device, context)
-            finally:
-                self._folders.tidy(lease)
+            await self._guard.end(lease.id)  # what its runner has forgotten
+            dirty = await self._leave(driver, device, context, possession)
         _log.info("lease served", lease=lease.id, device=lease.device_id, outcome=report.outcome.value)
         return replace(report, dirty=dirty)
 
-    def _context(self, order: LeaseOrder, device: DeviceSpec) -> LeaseContext:
+    async def _leave(
+        self, driver: Driver, device: DeviceSpec, context: LeaseContext, possession: Possession
+    ) -> str | None:
+        """Have the device cleaned, later if a runner does not stop, and return why it is not clean."""
+
+        async def clean() -> str | None:
+            try:
+                return await _clean(driver, device, context)
+            finally:
+                self._folders.tidy(context.lease)
+
+        if possession.busy:
+            possession.cleanup = clean
+            return "its runner does not stop"
+        return await clean()
+
+    def _context(self, order: LeaseOrder, device: DeviceSpec, users: list[Future[Any]]) -> LeaseContext:
         lease = order.lease
         folder, artifacts = self._folders.make(lease)
         environment = {name: value for name, value in os.environ.items() if name not in SECRETS} | {
@@ -166,6 +183,7 @@ class LeaseRuns:
             artifacts=artifacts,
             deadline=time.time() + order.timeout,
             environment=environment,
+            users=users,
         )
 
     async def _tell_progress(self, task_id: str, report: Progress) -> None:
@@ -204,6 +222,12 @@ def _stopped(lease: Lease) -> Report:
     if _worker_stops():
         return _report(lease, ReportOutcome.RETURNED, "its host is shutting down")
     return _report(lease, ReportOutcome.STOPPED, "it was cancelled")
+
+
+def _abandoned(lease: Lease, fault: Exception) -> Report:
+    if isinstance(fault, StillRunning) and _worker_stops():
+        return _stopped(lease)  # the end of the process ends it
+    return _report(lease, ReportOutcome.ABANDONED, f"the host failed: {fault}")
 
 
 def _worker_stops() -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -35,6 +37,8 @@ class Possessions:
         self.guard = guard
         self.locks = locks
         self.served = served
+        self.leaving: set[asyncio.Task[None]] = set()
+        """What waits for code that does not give up its device."""
 
     @property
     def folder(self) -> Path:
@@ -53,6 +57,15 @@ class Possession:
         self._lease = lease
         self._means = means
         self._held = False
+        self.users: list[Future[Any]] = []
+        """What runs in other threads: none of it may be left when the device is given up."""
+        self.cleanup: Callable[[], Awaitable[object]] | None = None
+        """What to do when they have ended, before the device is given up."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether any of its `users` has not ended."""
+        return not all(user.done() for user in self.users)
 
     def extend(self, deadline: float) -> None:
         """Tell the guard until when the works may run, in seconds of `boottime()`; nothing before the device is had."""
@@ -61,9 +74,9 @@ class Possession:
 
     @asynccontextmanager
     async def of(self, physical_id: str) -> AsyncIterator[None]:
-        """Have the device for the length of a block, which has to leave nothing of the works behind.
+        """Have the device for the length of a block, and clean up; the block has to leave nothing of the works behind.
 
-        What is left all the same, since it cannot be killed, keeps the device until it is gone.
+        What is left all the same, since it cannot be killed or does not return, keeps the device until it is gone.
 
         Raises:
             DeviceRefused: another has it and does not give it up in time, or has had it with a higher fencing number.
@@ -79,8 +92,26 @@ class Possession:
             yield
         finally:
             self._held = False
-            lock.release(clean=signed and not guard.has_work(lease.id))
-            guard.forget(lease.id)
+            if not self.busy:
+                self._leave(lock, signed=signed)
+            else:
+                leaving = asyncio.create_task(self._leave_late(lock))
+                self._means.leaving.add(leaving)
+                leaving.add_done_callback(self._means.leaving.discard)
+
+    def _leave(self, lock: HeldLock, *, signed: bool) -> None:
+        guard, lease = self._means.guard, self._lease
+        lock.release(clean=signed and not guard.has_work(lease.id))
+        guard.forget(lease.id)
+
+    async def _leave_late(self, lock: HeldLock) -> None:
+        lease = self._lease
+        _log.error("a runner does not stop; it keeps its device", lease=lease.id, device=lease.device_id)
+        await asyncio.gather(*map(asyncio.wrap_future, self.users), return_exceptions=True)
+        if self.cleanup is not None:
+            await self.cleanup()
+        self._leave(lock, signed=True)
+        _log.warning("a runner that did not stop has ended", lease=lease.id, device=lease.device_id)
 
     async def _locked(self, name: str) -> HeldLock:
         locks, lease = self._means.locks, self._lease

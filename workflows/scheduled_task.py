@@ -24,6 +24,7 @@ from toolcrib.scheduling.messages import (
     LeaseOrder,
     Progress,
     Report,
+    ReportOutcome,
 )
 from toolcrib.scheduling.names import SCHEDULED_TASK, host_queue
 from toolcrib.scheduling.request import TaskRequest, parse_request
@@ -321,7 +322,9 @@ def _confirmed(activity: workflow.ActivityHandle[Any], attempt: Attempt) -> bool
     if activity.cancelled() or activity.exception() is not None:
         return attempt.claimed_at is None and not _timed_out(activity)
     report = _understood(activity)
-    return report is not None and report_fault(attempt, report) is None
+    if report is None or report.outcome is ReportOutcome.ABANDONED:
+        return False
+    return report_fault(attempt, report) is None
 
 
 def _timed_out(activity: workflow.ActivityHandle[Any]) -> bool:

@@ -1,4 +1,8 @@
-"""Runners do the work of a lease. One file each; others come by entry point or `module:attribute`."""
+"""Runners do the work of a lease. One file each; others come by entry point or `module:attribute`.
+
+Those of others run aside: every run on an event loop in a thread of its own, so that one that blocks keeps no lease
+from being renewed. A runner must not keep in itself what belongs to one loop.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from typing import Any, Final, Protocol
 
 from toolcrib.activities.context import LeaseContext
 from toolcrib.activities.loading import load
+from toolcrib.activities.runners.aside import AsideRunner
 
 GOAL_GROUP: Final = "toolcrib.goal_runners"
 WORKFLOW_GROUP: Final = "toolcrib.workflow_runners"
@@ -19,6 +24,8 @@ class GoalRunner(Protocol):
 
     async def run(self, goal: str, context: LeaseContext) -> Any:
         """Reach the goal and return the result, as JSON data. When cancelled, stop all work before giving up.
+
+        Who does not stop within 5 seconds keeps the device until `run` returns or the worker's process ends.
 
         Raises:
             RunFailed: the work was done and failed, which is final. Any other error counts against the host.
@@ -43,7 +50,7 @@ def load_goal_runner(reference: str) -> GoalRunner:
         InvalidRequest: there is none, or it cannot be loaded.
     """
     runner: GoalRunner = load(reference, GOAL_GROUP, GOAL_RUNNERS, "goal runner", ("run",))
-    return runner
+    return runner if reference in GOAL_RUNNERS else AsideRunner(runner)
 
 
 def load_workflow_runner(reference: str) -> WorkflowRunner:
@@ -53,4 +60,4 @@ def load_workflow_runner(reference: str) -> WorkflowRunner:
         InvalidRequest: there is none, or it cannot be loaded.
     """
     runner: WorkflowRunner = load(reference, WORKFLOW_GROUP, WORKFLOW_RUNNERS, "workflow runner", ("run",))
-    return runner
+    return runner if reference in WORKFLOW_RUNNERS else AsideRunner(runner)

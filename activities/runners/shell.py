@@ -8,8 +8,7 @@ import signal
 from collections.abc import Coroutine
 from typing import Any, ClassVar
 
-from toolcrib.activities.context import LeaseContext, RunFailed
-from toolcrib.activities.guard import Work
+from toolcrib.activities.context import LeaseContext, RunFailed, RunningWork
 from toolcrib.activities.runners.output import Output
 
 SCRIPT = "goal.sh"
@@ -56,7 +55,7 @@ class ShellRunner:
         return result
 
 
-async def _start(goal: str, context: LeaseContext, output: Output) -> Work:
+async def _start(goal: str, context: LeaseContext, output: Output) -> RunningWork:
     # A script, since one argument may have no more than 128 KiB.
     (context.folder / SCRIPT).write_bytes(goal.encode(errors="surrogateescape"))
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -75,7 +74,7 @@ async def _start(goal: str, context: LeaseContext, output: Output) -> Work:
         output.handed_over()
 
 
-async def _stop(work: Work | None, output: Output, grace: float) -> None:
+async def _stop(work: RunningWork | None, output: Output, grace: float) -> None:
     if work is not None:  # else the guard has ended what it was starting
         await work.kill(grace)
     await output.drain(DRAIN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from concurrent.futures import Future
 from typing import Any
 
 from toolcrib.activities.context import LeaseContext
@@ -16,7 +17,7 @@ class Controlled:
         self.calls: list[tuple[str, LeaseContext]] = []
         self.inputs: dict[str, Mapping[str, Any]] = {}
         self.cancelled: list[str] = []
-        self._ends: dict[str, asyncio.Future[Any]] = {}
+        self._ends: dict[str, Future[Any]] = {}
 
     async def run(self, work: str, *rest: Any) -> Any:
         """Be a goal runner (goal, context) and a workflow runner (workflow, inputs, context)."""
@@ -25,7 +26,7 @@ class Controlled:
         if len(rest) > 1:
             self.inputs[work] = rest[0]
         try:
-            return await asyncio.shield(self._end(work))
+            return await asyncio.shield(asyncio.wrap_future(self._end(work)))
         except asyncio.CancelledError:
             self.cancelled.append(work)
             raise
@@ -42,10 +43,8 @@ class Controlled:
         """Let all runs of `work` raise `error`."""
         self._end(work).set_exception(error)
 
-    def _end(self, work: str) -> asyncio.Future[Any]:
-        if work not in self._ends:
-            self._ends[work] = asyncio.get_running_loop().create_future()
-        return self._ends[work]
+    def _end(self, work: str) -> Future[Any]:
+        return self._ends.setdefault(work, Future())
 
 
 controlled = Controlled()

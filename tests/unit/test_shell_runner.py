@@ -15,8 +15,8 @@ import pytest
 
 from support.guarded import MARK, Lab, open_files, running_lab, until
 from support.leases import lease_context
-from toolcrib.activities.context import LeaseContext, RunFailed
-from toolcrib.activities.guard import SpawnFailed, Work
+from toolcrib.activities.context import LeaseContext, RunFailed, RunningWork
+from toolcrib.activities.guard import SpawnFailed
 from toolcrib.activities.runners.shell import ShellRunner
 
 
@@ -124,7 +124,7 @@ async def _up(goal: str, context: LeaseContext, monkeypatch: pytest.MonkeyPatch)
     """Run a goal until it has made the file `up`, and its runner knows that it was started."""
     spawn, spawned = context.guard.spawn, asyncio.Event()
 
-    async def watched(*args: Any, **options: Any) -> Work:
+    async def watched(*args: Any, **options: Any) -> RunningWork:
         work = await spawn(*args, **options)
         spawned.set()
         return work

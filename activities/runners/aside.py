@@ -1,0 +1,147 @@
+"""Runs the runners of others aside, so that one that blocks stops nothing but itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from toolcrib.activities.aside import Aside, across
+from toolcrib.activities.context import LeaseContext, RunningWork, Spawner
+from toolcrib.activities.guard import NotKilled, SpawnFailed
+from toolcrib.scheduling.progress import checked_progress
+
+PROCESSES_GRACE: Final = 1.0
+"""Seconds between the cancellation of a runner and SIGKILL for the processes that it has started."""
+STOP_WITHIN: Final = 5.0
+"""Seconds after its cancellation in which a runner has to end. They are fewer than a task waits for its host."""
+
+
+class StillRunning(NotKilled):
+    """A runner goes on though it was cancelled. Its device is not free until it ends, or its worker's process does."""
+
+    code = "still_running"
+    default_hint = "Let the runner await what takes long, and not swallow CancelledError; or restart the worker."
+
+
+class Runner(Protocol):
+    """A goal runner or a workflow runner: the context is its last argument."""
+
+    async def run(self, *call: Any) -> Any:
+        """Do the work."""
+
+
+class AsideRunner:
+    """A goal or workflow runner whose every run has a thread and an event loop of its own."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+
+    async def run(self, *call: Any) -> Any:
+        """Return what the run returns.
+
+        Raises:
+            StillRunning: it was cancelled and has not ended in time.
+        """
+        context: LeaseContext = call[-1]
+        link = Link(asyncio.get_running_loop(), context)
+        inner = replace(context, guard=link, reporter=link)
+        aside = Aside(f"lease {context.lease.id}", lambda: self._runner.run(*call[:-1], inner))
+        context.users.append(aside.ended)
+        ended = asyncio.wrap_future(aside.ended)
+        ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody may wait any more
+        try:
+            await asyncio.wait({ended})
+        except asyncio.CancelledError:
+            aside.cancel()
+            if not await _ends(ended, context):
+                raise _still_running(context) from None
+        finally:
+            link.cut()
+            context.partial_result = inner.partial_result
+        return ended.result()
+
+
+class Link:
+    """What a run aside has of its lease: guard and progress, both of the worker's own loop, until the lease is over."""
+
+    def __init__(self, home: asyncio.AbstractEventLoop, context: LeaseContext) -> None:
+        self._home = home
+        self._context = context
+        self._over = False
+
+    def cut(self) -> None:
+        """Let nothing more through."""
+        self._over = True
+
+    async def spawn(
+        self,
+        lease_id: str,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        stdin: int,
+        stdout: int,
+        stderr: int,
+    ) -> RunningWork:
+        """Start a process under the guard: see `Guard.spawn`."""
+        guard: Spawner = self._context.guard
+
+        async def start() -> RunningWork:
+            if self._over:
+                raise SpawnFailed(f"could not start {argv[0]}: lease {lease_id} is over")
+            return await guard.spawn(lease_id, argv, env=env, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr)
+
+        return WorkAside(self._home, await across(self._home, start))
+
+    async def end(self, lease_id: str) -> None:
+        """Kill the processes of a lease: see `Guard.end`."""
+        await across(self._home, lambda: self._context.guard.end(lease_id))
+
+    def report(self, value: float, message: str | None = None) -> None:
+        """Take note of progress. Raises what `ProgressReporter.report` raises."""
+        checked_progress(self._context.lease.id, value, message)
+        self._home.call_soon_threadsafe(self._pass_on, value, message)
+
+    async def flush(self) -> None:
+        """Send the last progress now, if it was not."""
+        await across(self._home, self._context.reporter.flush)
+
+    def _pass_on(self, value: float, message: str | None) -> None:
+        if not self._over:
+            self._context.reporter.report(value, message)
+
+
+class WorkAside:
+    """A process under the guard, for another thread's loop."""
+
+    def __init__(self, home: asyncio.AbstractEventLoop, work: RunningWork) -> None:
+        self.pid = work.pid
+        self._home = home
+        self._work = work
+
+    async def wait(self) -> int:
+        """Return its exit code: see `Work.wait`."""
+        return await across(self._home, self._work.wait)
+
+    async def kill(self, grace: float) -> None:
+        """End it: see `Work.kill`."""
+        await across(self._home, lambda: self._work.kill(grace))
+
+
+async def _ends(ended: asyncio.Future[Any], context: LeaseContext) -> bool:
+    """Return whether a cancelled run ends in time; its processes are killed if they keep it from that."""
+    await asyncio.wait({ended}, timeout=PROCESSES_GRACE)
+    if not ended.done():
+        await context.guard.end(context.lease.id)
+        await asyncio.wait({ended}, timeout=STOP_WITHIN - PROCESSES_GRACE)
+    return ended.done()
+
+
+def _still_running(context: LeaseContext) -> StillRunning:
+    return StillRunning(
+        f"the runner of lease {context.lease.id} did not stop within {STOP_WITHIN:g} s and keeps {context.device.id}"
+    )
