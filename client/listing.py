@@ -58,7 +58,7 @@ def _query(wanted: list[str], pool: str | None, group: str | None) -> str:
         conditions.append(f"ToolcribGroup = {_quoted(group)}")
     if all(status in _OPEN for status in wanted):
         conditions.append("ExecutionStatus = 'Running'")
-    elif not any(status in _OPEN for status in wanted):
+    elif not any(status in (*_OPEN, "cancelled") for status in wanted):  # one that was cancelled may be open yet
         conditions.append("ExecutionStatus != 'Running'")
     return " AND ".join(conditions)
 

@@ -18,6 +18,7 @@ from temporalio.client import (
 from temporalio.exceptions import ApplicationError, CancelledError
 from temporalio.service import RPCError, RPCStatusCode
 
+from toolcrib.client.cancellation import until_cancelled
 from toolcrib.client.patience import patiently
 from toolcrib.scheduling.errors import ErrorBody, NoConnection, TaskCancelled, TaskEnded, TaskFailed, UnknownTask
 from toolcrib.scheduling.names import EXTERNAL_TASK, SCHEDULED_TASK, pool_workflow_id
@@ -42,6 +43,7 @@ class TaskHandle:
             raise UnknownTask.named(repr(task_id))
         self.id = task_id
         self._client = client
+        self._cancel_asked = asyncio.Event()
 
     def __repr__(self) -> str:
         return f"TaskHandle({self.id!r})"
@@ -68,20 +70,25 @@ class TaskHandle:
     async def result(self) -> Any:
         """Wait for the task's end and return its result, a JSON value.
 
+        A task that is cancelled has ended, though its device may be free only some seconds later. That is noticed at
+        once if it was cancelled through this handle, and else within 5 seconds.
+
         Raises:
             TaskFailed: it failed; `error_code` says how, and `result` is what it left.
             TaskCancelled: it was cancelled.
             UnknownTask: there is no such task.
         """
+        ending = asyncio.create_task(self._outcome())
+        cancelling = asyncio.create_task(until_cancelled(self._handle, self._cancel_asked))
         try:
-            return await self._ask(self._handle.result)
-        except WorkflowFailureError as error:
-            cause = error.cause
-            if isinstance(cause, CancelledError):
-                raise TaskCancelled(f"task {self.id} was cancelled") from None
-            if isinstance(cause, ApplicationError):
-                raise _failed(cause) from None
-            raise TaskFailed(f"task {self.id} ended without a result: {cause}", code="terminated") from None
+            await asyncio.wait({ending, cancelling}, return_when=asyncio.FIRST_COMPLETED)
+            if not ending.done():
+                cancelling.result()
+                raise TaskCancelled(f"task {self.id} was cancelled")
+            return ending.result()
+        finally:
+            ending.cancel()
+            cancelling.cancel()
 
     async def cancel(self) -> None:
         """Cancel the task; its work is told to stop. Cancelling it again does nothing.
@@ -93,6 +100,7 @@ class TaskHandle:
         found = await self._describe()
         if found.status is WorkflowExecutionStatus.RUNNING:
             await self._ask(self._handle.cancel)
+            self._cancel_asked.set()
         elif found.status is not WorkflowExecutionStatus.CANCELED:
             raise TaskEnded(f"task {self.id} has ended and cannot be cancelled", hint=f"toolcrib status {self.id}")
 
@@ -110,6 +118,17 @@ class TaskHandle:
             last = view
             if not view.ended:
                 await asyncio.sleep(WATCH_INTERVAL)
+
+    async def _outcome(self) -> Any:
+        try:
+            return await self._ask(self._handle.result)
+        except WorkflowFailureError as error:
+            cause = error.cause
+            if isinstance(cause, CancelledError):
+                raise TaskCancelled(f"task {self.id} was cancelled") from None
+            if isinstance(cause, ApplicationError):
+                raise _failed(cause) from None
+            raise TaskFailed(f"task {self.id} ended without a result: {cause}", code="terminated") from None
 
     async def _view(self) -> TaskView:
         view: TaskView = await self._ask(

@@ -92,3 +92,13 @@ async def stopped(process: Process) -> int:
     process.terminate()
     async with asyncio.timeout(PATIENCE):
         return await process.wait()
+
+
+async def command(client: Client, folder: Path, *words: str) -> tuple[int, str]:
+    """Run a `toolcrib` command to its end, and return its exit code and all that it wrote."""
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "log"
+    log.write_bytes(b"")
+    async with toolcrib(client, folder, *words) as process, asyncio.timeout(2 * PATIENCE):
+        code = await process.wait()
+    return code, log.read_text()
