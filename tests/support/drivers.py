@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
+from pathlib import Path
+
 from toolcrib.activities.context import LeaseContext
 from toolcrib.scheduling.device import DeviceSpec
 
@@ -33,3 +38,40 @@ FLAKY = "support.drivers:flaky"
 def flaky_slot(device_id: str) -> DeviceSpec:
     """Describe a device that cannot be prepared while `flaky` says that it is broken."""
     return DeviceSpec(id=device_id, driver=FLAKY, driver_type="local")
+
+
+class Slow:
+    """A driver whose clean-up lasts until the test lets it end."""
+
+    def __init__(self) -> None:
+        self.cleans: list[str] = []
+        self.may_end = asyncio.Event()
+
+    def physical_id(self, device: DeviceSpec, host_id: str) -> str:
+        """Return host and device."""
+        return f"slow/{host_id}/{device.id}"
+
+    async def prepare(self, device: DeviceSpec, context: LeaseContext) -> None:
+        """Do nothing."""
+
+    async def clean(self, device: DeviceSpec, context: LeaseContext) -> None:
+        """Say so, and take as long as the test wants."""
+        self.cleans.append(context.lease.id)
+        await self.may_end.wait()
+
+
+class Deadly(Flaky):
+    """A driver that takes its worker down with it, before anything of the lease was claimed: once, then no more."""
+
+    def physical_id(self, device: DeviceSpec, host_id: str) -> str:
+        """Kill the process if the file that the device names is there."""
+        trap = Path(device.properties["trap"])
+        if trap.exists():
+            trap.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return f"deadly/{host_id}/{device.id}"
+
+
+slow = Slow()
+SLOW = "support.drivers:slow"
+DEADLY = "support.drivers:Deadly"

@@ -1,0 +1,54 @@
+"""A client whose calls arrive while their answers are lost: what was done is done, and the caller does not know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from temporalio.client import (
+    Client,
+    CompleteAsyncActivityInput,
+    Interceptor,
+    OutboundInterceptor,
+    StartWorkflowUpdateInput,
+    WorkflowUpdateHandle,
+)
+from temporalio.service import RPCError, RPCStatusCode
+
+
+class LostAnswers(Interceptor):
+    """Loses the first answer to each of these calls: `claim`, and `report`."""
+
+    def __init__(self, *calls: str) -> None:
+        self.left = list(calls)
+
+    def intercept_client(self, next: OutboundInterceptor) -> OutboundInterceptor:  # noqa: A002 - the SDK's name
+        """Come between the client and the server."""
+        return _Between(next, self)
+
+    def lose(self, call: str) -> None:
+        """Raise what a broken connection raises, the first time."""
+        if call in self.left:
+            self.left.remove(call)
+            raise RPCError("connection reset", RPCStatusCode.UNAVAILABLE, b"")
+
+
+class _Between(OutboundInterceptor):
+    def __init__(self, following: OutboundInterceptor, answers: LostAnswers) -> None:
+        super().__init__(following)
+        self._answers = answers
+
+    async def start_workflow_update(self, input: StartWorkflowUpdateInput) -> WorkflowUpdateHandle[Any]:  # noqa: A002
+        handle = await super().start_workflow_update(input)
+        self._answers.lose(input.update)
+        return handle
+
+    async def complete_async_activity(self, input: CompleteAsyncActivityInput) -> None:  # noqa: A002
+        await super().complete_async_activity(input)
+        self._answers.lose("report")
+
+
+def losing(client: Client, answers: LostAnswers) -> Client:
+    """Return a client of the same namespace that loses these answers."""
+    config = client.config()
+    config["interceptors"] = [answers]
+    return Client(**config)
