@@ -15,10 +15,7 @@ from temporalio.client import (
 from temporalio.exceptions import ApplicationError
 
 from support.lab import Lab, until_pool, until_status
-from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.client import IdempotencyConflict, TaskFailed, UnknownPool
-from toolcrib.scheduling.constraints import Constraints
-from toolcrib.scheduling.messages import QueueEntry
 from toolcrib.worker.embedded import EmbeddedServer
 from toolcrib.worker.server_program import server_binary
 
@@ -85,22 +82,6 @@ async def test_a_full_queue_refuses_a_task_that_admits_itself(lab: Lab) -> None:
         await crib.task("late").result()
     assert caught.value.error_code == "queue_full"
     assert (await crib.pool().show()).queued == 1
-
-
-async def test_an_admission_whose_client_died_is_taken_back(lab: Lab) -> None:
-    """A client that dies between admission and start leaves nothing behind: not a lease, not a place."""
-    crib = await lab.pool(max_concurrent=1)
-    await lab.register_only()
-    link = PoolLinks(lab.client).to("lab")
-    admissions = [await link.admit(QueueEntry(task_id=f"task-orphan-{n}", constraints=Constraints())) for n in range(2)]
-    assert admissions[0].lease is not None
-    waiting = await crib.submit("true")
-    view = await crib.pool().show()
-    assert (view.leased, view.queued) == (1, 2)
-    async with asyncio.timeout(90):
-        while (await waiting.status()).status == "queued":
-            await asyncio.sleep(0.5)
-    assert [entry.id for entry in (await crib.pool().show()).queue] == []
 
 
 async def test_a_queue_timeout_fails_the_task(lab: Lab) -> None:
