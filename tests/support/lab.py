@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from temporalio.api.enums.v1 import PendingActivityState
 from temporalio.client import Client
+from temporalio.service import RPCError
 
 from toolcrib.activities.host_keys import HostKeyPair, load_or_create_key
 from toolcrib.activities.pool_link import PoolLinks
@@ -112,6 +114,19 @@ async def until(task: TaskHandle, fits: Callable[[TaskView], bool]) -> TaskView:
 async def until_status(task: TaskHandle, *statuses: str) -> TaskView:
     """Return the task's view as soon as it has one of these statuses."""
     return await until(task, lambda view: view.status in statuses)
+
+
+async def until_begun(client: Client, workflow_id: str) -> None:
+    """Return as soon as a worker has begun the activity of a workflow: a task's lease, or a host's presence."""
+
+    async def states() -> list[int]:
+        try:
+            found = await client.get_workflow_handle(workflow_id).describe()
+        except RPCError:
+            return []
+        return [pending.state for pending in found.raw_description.pending_activities]
+
+    await eventually(states, lambda found: PendingActivityState.PENDING_ACTIVITY_STATE_STARTED in found)
 
 
 async def until_pool(crib: Toolcrib, fits: Callable[[PoolView], bool]) -> PoolView:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from temporalio.client import (
@@ -16,14 +17,21 @@ from temporalio.service import RPCError, RPCStatusCode
 
 
 class LostAnswers(Interceptor):
-    """Loses the first answer to each of these calls: `claim`, and `report`."""
+    """Loses the first answer to each of these calls, an update's name or `report`; a late one it keeps for a while."""
 
-    def __init__(self, *calls: str) -> None:
+    def __init__(self, *calls: str, late: str | None = None) -> None:
         self.left = list(calls)
+        self.may_go = asyncio.Event()
+        self._late = late
 
     def intercept_client(self, next: OutboundInterceptor) -> OutboundInterceptor:  # noqa: A002 - the SDK's name
         """Come between the client and the server."""
         return _Between(next, self)
+
+    async def delay(self, call: str) -> None:
+        """Keep the answer to a late call until it may go."""
+        if call == self._late:
+            await self.may_go.wait()
 
     def lose(self, call: str) -> None:
         """Raise what a broken connection raises, the first time."""
@@ -39,6 +47,7 @@ class _Between(OutboundInterceptor):
 
     async def start_workflow_update(self, input: StartWorkflowUpdateInput) -> WorkflowUpdateHandle[Any]:  # noqa: A002
         handle = await super().start_workflow_update(input)
+        await self._answers.delay(input.update)
         self._answers.lose(input.update)
         return handle
 
