@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from temporalio.api.enums.v1 import IndexedValueType
-from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
+from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
 from temporalio.api.workflowservice.v1 import RegisterNamespaceRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
@@ -38,6 +38,20 @@ async def fresh_namespace(address: str) -> str:
         await _until_accepted(lambda: client.workflow_service.register_namespace(namespace))
         await _until_accepted(lambda: client.operator_service.add_search_attributes(attributes))
         await _until_accepted(lambda: client.count_workflows(f"{SEARCH_ATTRIBUTES[-1]} = 'known'"))
+    return name
+
+
+async def bare_namespace(address: str) -> str:
+    """Register a namespace without toolcrib's search attributes, wait until it is known, and return its name."""
+    name = f"bare-{uuid.uuid4().hex[:12]}"
+    client = await connect(address, name)
+    namespace = RegisterNamespaceRequest(namespace=name)
+    namespace.workflow_execution_retention_period.FromTimedelta(timedelta(days=1))
+    known = ListSearchAttributesRequest(namespace=name)
+    async with asyncio.timeout(READY_WITHIN):
+        await _until_accepted(lambda: client.workflow_service.register_namespace(namespace))
+        await _until_accepted(lambda: client.operator_service.list_search_attributes(known))
+        await _until_accepted(client.count_workflows)
     return name
 
 
