@@ -169,6 +169,7 @@ class TaskRecord:
         attempt = self.attempts[-1]
         if attempt.claim_id is None:
             attempt.claim_id, attempt.claimed_at, attempt.machine = claim.claim_id, now, claim.machine
+            attempt.least_incarnation = claim.incarnation  # the news of this worker's start may come later
             self.status, self.started_at = Status.DISPATCHED, now
         return Assignment(
             task_id=self.task_id,

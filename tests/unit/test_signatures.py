@@ -181,6 +181,17 @@ def test_a_new_worker_ends_what_an_older_one_had_claimed(machine: str, lingers: 
     assert attempt.reason == "its host's worker was started anew"
 
 
+def test_the_news_of_a_worker_ends_nothing_that_it_has_claimed_itself() -> None:
+    """A new worker may find a lease of its predecessor's in its queue, and claim it before the task hears of it."""
+    record = task()
+    record.offer(HELD, START)
+    record.claim(claim(HELD, incarnation=4), START)
+    record.host_restarted(HostRestarted(host_id="h", incarnation=4, machine="m"), START)
+    assert record.status == "dispatched"
+    record.host_restarted(HostRestarted(host_id="h", incarnation=5, machine="m"), START)
+    assert record.attempts[0].outcome == "expired"
+
+
 # ---- what is on record
 
 
