@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any, Final, TypeVar
 
-from temporalio.client import Client, WorkflowHandle, WorkflowUpdateFailedError
+from temporalio.client import Client, WorkflowHandle, WorkflowQueryFailedError, WorkflowUpdateFailedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from toolcrib.activities.batching import Batcher
@@ -34,7 +34,7 @@ from toolcrib.workflows.contract import (
     POOL_SILENCE,
     POOL_STANDING,
 )
-from toolcrib.workflows.failures import refusal_in
+from toolcrib.workflows.failures import cannot_replay, refusal_in
 
 RPC_TIMEOUT: Final = timedelta(seconds=25)
 
@@ -133,6 +133,10 @@ class PoolLink:
             if (refusal := refusal_in(error)) is None:
                 raise
             raise refusal from None
+        except WorkflowQueryFailedError as error:
+            if (reason := cannot_replay(f"pool {self.pool!r}", error)) is None:
+                raise
+            raise reason from None
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 raise UnknownPool.named(self.pool) from None

@@ -20,10 +20,20 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from toolcrib.client.cancellation import until_cancelled
 from toolcrib.client.patience import patiently
-from toolcrib.scheduling.errors import ErrorBody, NoConnection, TaskCancelled, TaskEnded, TaskFailed, UnknownTask
+from toolcrib.client.unread import unread_view
+from toolcrib.scheduling.errors import (
+    CannotReplay,
+    ErrorBody,
+    NoConnection,
+    TaskCancelled,
+    TaskEnded,
+    TaskFailed,
+    UnknownTask,
+)
 from toolcrib.scheduling.names import EXTERNAL_TASK, SCHEDULED_TASK, pool_workflow_id
 from toolcrib.scheduling.views import PendingReason, TaskView
 from toolcrib.workflows.contract import POOL_REASONS, TASK_VIEW
+from toolcrib.workflows.failures import cannot_replay
 
 ANSWER_WITHIN: Final = 10.0
 QUERY_TIMEOUT: Final = timedelta(seconds=ANSWER_WITHIN)
@@ -55,12 +65,18 @@ class TaskHandle:
     async def status(self) -> TaskView:
         """Return the task as it is now, whether it runs or ended.
 
+        One that the scheduler cannot replay, since it is of another version, is shown as far as Temporal knows it, with
+        the error `cannot_replay`.
+
         Raises:
             UnknownTask: there is no such task, or it ended longer ago than the namespace keeps workflows.
             NoConnection: no scheduler answers.
         """
         found = await self._describe()
-        view = await self._view()
+        try:
+            view = await self._view()
+        except CannotReplay as fault:
+            return await unread_view(self._client, found, fault)
         if found.status in _CUT_SHORT and not view.ended:
             return _cut_short(view, _CUT_SHORT[found.status])
         if view.status == "queued":
@@ -131,9 +147,12 @@ class TaskHandle:
             raise TaskFailed(f"task {self.id} ended without a result: {cause}", code="terminated") from None
 
     async def _view(self) -> TaskView:
-        view: TaskView = await self._ask(
-            lambda: self._handle.query(TASK_VIEW, result_type=TaskView, rpc_timeout=QUERY_TIMEOUT)
-        )
+        try:
+            view: TaskView = await self._ask(
+                lambda: self._handle.query(TASK_VIEW, result_type=TaskView, rpc_timeout=QUERY_TIMEOUT)
+            )
+        except WorkflowQueryFailedError as error:
+            raise (cannot_replay(f"task {self.id}", error) or error) from None
         return view
 
     async def _describe(self) -> WorkflowExecutionDescription:

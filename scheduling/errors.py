@@ -22,6 +22,7 @@
     ├── TaskFailed              task_failed, or the code that the runner gave
     ├── TaskCancelled           task_cancelled
     ├── WaitTimeout             wait_timeout
+    ├── CannotReplay            cannot_replay         the scheduler is not of the version that made a task or pool
     ├── NoConnection            no_connection
     └── NotSetUp                not_set_up            namespace or search attributes are missing
 
@@ -250,6 +251,13 @@ class WaitTimeout(ToolcribError):
 
     code = "wait_timeout"
     exit_code = 7
+
+
+class CannotReplay(ToolcribError):
+    """The scheduler cannot go on with what one of another version has begun. Nothing of it is lost."""
+
+    code = "cannot_replay"
+    default_hint = "Run a scheduler of the version that began it, or of a newer one that knows its history."
 
 
 class NoConnection(ToolcribError):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from temporalio.exceptions import ApplicationError
 
-from toolcrib.scheduling.errors import ERRORS_BY_CODE, ErrorBody, ToolcribError, from_body
+from toolcrib.scheduling.errors import ERRORS_BY_CODE, CannotReplay, ErrorBody, ToolcribError, from_body
+
+_REPLAY_FAULT: Final = "TMPRL1100"
+"""Temporal's own name for it."""
 
 
 def to_failure(error: ToolcribError | ErrorBody, result: Any = None) -> ApplicationError:
@@ -19,6 +22,11 @@ def refusal_in(error: BaseException) -> ToolcribError | None:
     """Return the error of ours with which an update was refused; None if something else went wrong with it."""
     cause = error.__cause__
     return from_failure(cause) if isinstance(cause, ApplicationError) and cause.type in ERRORS_BY_CODE else None
+
+
+def cannot_replay(what: str, error: BaseException) -> CannotReplay | None:
+    """Return the error for a workflow whose query failed with `error`, if that was because it could not be replayed."""
+    return CannotReplay(f"the scheduler cannot replay {what}: {error}") if _REPLAY_FAULT in str(error) else None
 
 
 def from_failure(failure: ApplicationError) -> ToolcribError:
