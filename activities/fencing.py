@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import structlog
@@ -33,6 +34,10 @@ class ServedFencing:
             while not writing.done():
                 await _undisturbed(writing)
             raise
+
+    def highest(self, device_ids: Iterable[str]) -> dict[str, int]:
+        """Return the highest number that each of these devices has served, 0 for none. It reads files."""
+        return {device_id: _read(self._folder / f"{device_id}.served") for device_id in device_ids}
 
     def _serve(self, device_id: str, fencing: int) -> int | None:
         file = self._folder / f"{device_id}.served"

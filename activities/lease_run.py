@@ -91,7 +91,7 @@ class LeaseRuns:
         possession = self._possessions.of(lease)
         renewal = Renewal(lease.ttl, possession.extend)
         try:
-            report = await renewal.during(self._serve(order, renewal, possession, proof))
+            report = await renewal.during(self.arrivals.during(lease, self._serve(order, renewal, possession, proof)))
         except LeaseLost as lost:
             _log.warning("lease lost; its work was ended", lease=lease.id, reason=lost.message)
             report = _report(lease, ReportOutcome.STOPPED, lost.message)

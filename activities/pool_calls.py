@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+import random
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from temporalio import activity
 from temporalio.client import (
@@ -21,6 +22,7 @@ from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.scheduling.errors import ToolcribError
 from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import Admission, AskedAfter, HostRestarted, HostSilent, QueueEntry, Settlement
+from toolcrib.scheduling.names import SCHEDULED_TASK
 from toolcrib.workflows.contract import (
     ADMIT,
     ASK_AFTER,
@@ -28,6 +30,7 @@ from toolcrib.workflows.contract import (
     DELIVER_PATIENTLY,
     SETTLE,
     SILENCE,
+    TASK_COME_FORWARD,
     TASK_GRANT,
     TASK_HOST_RESTARTED,
     TELL_HOLDERS,
@@ -41,6 +44,8 @@ LOCAL_BOUND: Final = 1.8
 """Seconds; workflows give a local activity two, and its end by timeout would be logged as a failure."""
 AT_ONCE: Final = 20
 """Tasks asked after at the same time."""
+MOST_ASKED: Final = 500
+"""Tasks looked up, and called forward, at one asking; the others have their turn at the next."""
 
 
 class PoolCalls:
@@ -61,9 +66,10 @@ class PoolCalls:
         return [self.settle, self.admit, self.silence, self.deliver_patiently, self.ask_after, self.tell_holders]
 
     @activity.defn(name=SETTLE)
-    async def settle(self, pool: str, message: Settlement) -> None:
-        """Give back a lease or a place in the queue."""
+    async def settle(self, pool: str, message: Settlement) -> str:
+        """Give back a lease or a place, and return the id of the workflow run that does."""
         await _quietly(self._links.to(pool).settle(message))
+        return activity.info().workflow_run_id or ""
 
     @activity.defn(name=ADMIT)
     async def admit(self, pool: str, entry: QueueEntry) -> Admission:
@@ -90,19 +96,24 @@ class PoolCalls:
             raise _to_be_tried_again(f"not delivered yet: {', '.join(missed)}")
 
     @activity.defn(name=ASK_AFTER)
-    async def ask_after(self, task_ids: list[str]) -> AskedAfter:
-        """Return which of these tasks have an open workflow run."""
-        gate = asyncio.Semaphore(AT_ONCE)
+    async def ask_after(self, pool: str) -> AskedAfter:
+        """Return which tasks of a pool no longer run; ask those to come forward that run and that it does not know.
 
-        async def ask(task_id: str) -> bool:
-            async with gate:
-                return await self._is_open(task_id)
-
-        found = await asyncio.gather(*map(ask, task_ids))
-        pairs = list(zip(task_ids, found, strict=True))
+        What Temporal lists may be a moment old, so each task that is not in the list is looked up. The list is made
+        first: whoever was admitted since is in the pool by then.
+        """
+        listed = await self._listed(pool)
+        members = dict.fromkeys(await self._links.to(pool).members())
+        absent = [task_id for task_id in members if task_id not in listed]
+        absent = random.sample(absent, min(len(absent), MOST_ASKED))
+        strangers = [task_id for task_id in listed if task_id not in members][:MOST_ASKED]
+        found = dict(zip(absent, await _some_at_once(self._state_of, absent), strict=True))
+        called = zip(strangers, await _some_at_once(self._call_forward, strangers), strict=True)
         return AskedAfter(
-            alive=tuple(task_id for task_id, alive in pairs if alive),
-            gone=tuple(task_id for task_id, alive in pairs if not alive),
+            gone=tuple(task_id for task_id, state in found.items() if state == "closed"),
+            missing=tuple(task_id for task_id, state in found.items() if state == "missing"),
+            strangers=tuple(task_id for task_id, heard in called if heard),
+            run_id=activity.info().workflow_run_id or "",
         )
 
     @activity.defn(name=TELL_HOLDERS)
@@ -111,6 +122,10 @@ class PoolCalls:
         told = await asyncio.gather(*(self._tell_of_restart(task_id, news) for task_id in task_ids))
         if missed := [task_id for task_id, done in zip(task_ids, told, strict=True) if not done]:
             raise _to_be_tried_again(f"not told yet: {', '.join(missed)}")
+
+    async def _listed(self, pool: str) -> dict[str, None]:
+        query = f"WorkflowType = '{SCHEDULED_TASK}' AND ToolcribPool = '{pool}' AND ExecutionStatus = 'Running'"
+        return {found.id: None async for found in self._client.list_workflows(query)}
 
     async def _untold(self, grants: list[Lease], bound: timedelta) -> list[str]:
         told = await asyncio.gather(*(self._tell(lease, bound) for lease in grants))
@@ -132,14 +147,34 @@ class PoolCalls:
             return error.status is RPCStatusCode.NOT_FOUND
         return True
 
-    async def _is_open(self, task_id: str) -> bool:
+    async def _state_of(self, task_id: str) -> Literal["open", "closed", "missing"]:
         try:
             found = await self._client.get_workflow_handle(task_id).describe(rpc_timeout=LATER_TRY)
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
+                return "missing"
+            raise
+        return "open" if found.status is WorkflowExecutionStatus.RUNNING else "closed"
+
+    async def _call_forward(self, task_id: str) -> bool:
+        """Ask a task to tell its pool of itself, and return whether it still runs."""
+        try:
+            await self._client.get_workflow_handle(task_id).signal(TASK_COME_FORWARD, rpc_timeout=LATER_TRY)
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
                 return False
             raise
-        return found.status is WorkflowExecutionStatus.RUNNING
+        return True
+
+
+async def _some_at_once(call: Callable[[str], Awaitable[Result]], task_ids: Sequence[str]) -> list[Result]:
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def one(task_id: str) -> Result:
+        async with gate:
+            return await call(task_id)
+
+    return await asyncio.gather(*map(one, task_ids))
 
 
 async def _quietly(call: Awaitable[Result]) -> Result:

@@ -6,7 +6,14 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any, Final, TypeVar
 
-from temporalio.client import Client, WorkflowHandle, WorkflowQueryFailedError, WorkflowUpdateFailedError
+from temporalio.client import (
+    Client,
+    WorkflowHandle,
+    WorkflowQueryFailedError,
+    WorkflowQueryRejectedError,
+    WorkflowUpdateFailedError,
+)
+from temporalio.common import QueryRejectCondition
 from temporalio.service import RPCError, RPCStatusCode
 
 from toolcrib.activities.batching import Batcher
@@ -29,6 +36,7 @@ from toolcrib.workflows.contract import (
     POOL_ADMIT,
     POOL_ENROLL,
     POOL_LEAVE,
+    POOL_MEMBERS,
     POOL_REGISTER,
     POOL_SETTLE,
     POOL_SILENCE,
@@ -87,15 +95,13 @@ class PoolLink:
         )
 
     async def standing(self, host_id: str) -> HostStanding:
-        """Return what the pool knows of a host that wants to register.
+        """Return what the pool knows of a host, and whether it wants to hear from it.
 
         Raises:
-            UnknownPool: there is no such pool.
+            UnknownPool: there is no such pool, or it was ended.
             RPCError: the pool does not answer; it may be asked again.
         """
-        return await self.ask(
-            lambda: self._handle.query(POOL_STANDING, host_id, result_type=HostStanding, rpc_timeout=RPC_TIMEOUT)
-        )
+        return await self._query(POOL_STANDING, [host_id], HostStanding)
 
     async def enroll(self, order: HostKey) -> HostView:
         """Have a host's public key kept, or forgotten, and return how the host is then.
@@ -109,6 +115,15 @@ class PoolLink:
         return await self.ask(
             lambda: self._handle.execute_update(POOL_ENROLL, order, result_type=HostView, rpc_timeout=RPC_TIMEOUT)
         )
+
+    async def members(self) -> list[str]:
+        """Return the tasks that the pool knows.
+
+        Raises:
+            UnknownPool: there is no such pool, or it was ended.
+            RPCError: no answer came.
+        """
+        return await self._query(POOL_MEMBERS, [], list[str])
 
     async def silence(self, message: HostSilent) -> None:
         """Tell the pool that a host fell silent."""
@@ -137,10 +152,24 @@ class PoolLink:
             if (reason := cannot_replay(f"pool {self.pool!r}", error)) is None:
                 raise
             raise reason from None
+        except WorkflowQueryRejectedError:
+            raise UnknownPool.ended(self.pool) from None
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 raise UnknownPool.named(self.pool) from None
             raise
+
+    async def _query(self, name: str, args: list[Any], result_type: type[Result]) -> Result:
+        answer: Result = await self.ask(
+            lambda: self._handle.query(
+                name,
+                args=args,
+                result_type=result_type,
+                reject_condition=QueryRejectCondition.NOT_OPEN,
+                rpc_timeout=RPC_TIMEOUT,
+            )
+        )
+        return answer
 
     async def _tell(self, signal: str, message: Any) -> None:
         try:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final
 
 from temporalio.client import Client, WorkflowHandle
+from temporalio.common import QueryRejectCondition
 
 from toolcrib.activities.pool_link import PoolLinks
-from toolcrib.activities.pools import create_pool
+from toolcrib.activities.pools import create_pool, find_pools
 from toolcrib.client.patience import patiently
 from toolcrib.scheduling.config import PoolConfig
-from toolcrib.scheduling.errors import UnknownDevice, UnknownStrategy
+from toolcrib.scheduling.errors import UnknownDevice, UnknownPool, UnknownStrategy
 from toolcrib.scheduling.messages import DeviceOrder, HostKey, HostOrder
 from toolcrib.scheduling.names import DEFAULT_POOL, pool_workflow_id
 from toolcrib.scheduling.validation import validated
@@ -48,8 +50,8 @@ class PoolHandle:
             UnknownStrategy: the scheduler has no such strategy.
         """
         config = validated(PoolConfig, options)
-        known = await PoolHandle(self._client, self._links, DEFAULT_POOL).strategies()
-        if config.strategy not in known:
+        known = await self._known_strategies()
+        if known is not None and config.strategy not in known:
             raise UnknownStrategy.named(config.strategy, known)
         await create_pool(self._client, self.name, config)
 
@@ -70,7 +72,12 @@ class PoolHandle:
             UnknownPool: there is no such pool.
         """
         view: PoolView = await self._ask(
-            lambda: self._handle.query(POOL_VIEW, result_type=PoolView, rpc_timeout=TIMEOUT)
+            lambda: self._handle.query(
+                POOL_VIEW,
+                result_type=PoolView,
+                reject_condition=QueryRejectCondition.NOT_OPEN,
+                rpc_timeout=TIMEOUT,
+            )
         )
         return view
 
@@ -189,6 +196,14 @@ class PoolHandle:
             lambda: self._handle.query(POOL_STRATEGIES, result_type=list[str], rpc_timeout=TIMEOUT)
         )
         return names
+
+    async def _known_strategies(self) -> list[str] | None:
+        """Return the strategies that the scheduler knows; None if there is no pool to ask."""
+        pools = [DEFAULT_POOL, *[found.name async for found in find_pools(self._client)]]
+        for name in pools:
+            with suppress(UnknownPool):
+                return await PoolHandle(self._client, self._links, name).strategies()
+        return None
 
     async def _enroll(self, order: HostKey) -> HostView:
         return await patiently(lambda: self._links.to(self.name).enroll(order))

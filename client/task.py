@@ -15,7 +15,7 @@ from temporalio.client import (
     WorkflowHandle,
     WorkflowQueryFailedError,
 )
-from temporalio.exceptions import ApplicationError, CancelledError
+from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from toolcrib.client.cancellation import until_cancelled
@@ -84,7 +84,7 @@ class TaskHandle:
         return view
 
     async def result(self) -> Any:
-        """Wait for the task's end and return its result, a JSON value.
+        """Wait for the task's end and return its result, a JSON value. If the task is reset meanwhile, wait on.
 
         A task that is cancelled has ended, though its device may be free only some seconds later. That is noticed at
         once if it was cancelled through this handle, and else within 5 seconds.
@@ -140,6 +140,8 @@ class TaskHandle:
             return await self._ask(self._handle.result)
         except WorkflowFailureError as error:
             cause = error.cause
+            if isinstance(cause, TerminatedError) and await self._goes_on():
+                return await self._outcome()
             if isinstance(cause, CancelledError):
                 raise TaskCancelled(f"task {self.id} was cancelled") from None
             if isinstance(cause, ApplicationError):
@@ -160,6 +162,10 @@ class TaskHandle:
         if found.workflow_type not in (SCHEDULED_TASK, EXTERNAL_TASK):
             raise UnknownTask.named(self.id)
         return found
+
+    async def _goes_on(self) -> bool:
+        """Return whether a run that was terminated was so by a reset: then there is a newer one."""
+        return (await self._describe()).status is not WorkflowExecutionStatus.TERMINATED
 
     async def _pending_reason(self, pool: str) -> PendingReason | None:
         pool_handle = self._client.get_workflow_handle(pool_workflow_id(pool))

@@ -52,6 +52,8 @@ class PooledDevice:
     """Nobody gets it before, in unix seconds; None: it need not rest."""
     quarantine: str | None = None
     """Why nobody gets it until a person resumes it; whoever holds it now may finish."""
+    over: int = 0
+    """Leases of it with fencing numbers up to this one are known to have ended."""
 
     @property
     def key(self) -> str:

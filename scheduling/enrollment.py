@@ -7,6 +7,7 @@ from toolcrib.scheduling.messages import HostKey, HostStanding
 from toolcrib.scheduling.names import checked_name
 from toolcrib.scheduling.pool import PooledHost, PoolState
 from toolcrib.scheduling.registration import silence_host_now
+from toolcrib.scheduling.repair import has_ending_work
 from toolcrib.scheduling.signatures import checked_public_key
 
 
@@ -53,8 +54,23 @@ def standing_of(state: PoolState, host_id: str) -> HostStanding:
     if host is None:
         return HostStanding()
     return HostStanding(
-        instance=host.instance, incarnation=host.incarnation, serial=host.serial, public_key=host.public_key
+        instance=host.instance,
+        incarnation=host.incarnation,
+        serial=host.serial,
+        public_key=host.public_key,
+        tell=has_ending_work(state, host_id),
     )
+
+
+def enrolled(state: PoolState, host_keys: dict[str, str], now: float) -> PoolState:
+    """Return `state` with these hosts enrolled, by their public keys.
+
+    Raises:
+        InvalidRequest: as `check_enrollment`.
+    """
+    for host_id, public_key in host_keys.items():
+        enroll(state, HostKey(host_id=host_id, public_key=public_key), now)
+    return state
 
 
 def keys_of(state: PoolState) -> dict[str, str]:

@@ -93,6 +93,14 @@ class UnknownPool(ToolcribError):
         """Return the error for `pool`."""
         return cls(f"there is no pool {pool!r}", hint=f"Create it: toolcrib pool create {pool}")
 
+    @classmethod
+    def ended(cls, pool: str) -> UnknownPool:
+        """Return the error for `pool`, whose workflow was terminated."""
+        return cls(
+            f"pool {pool!r} was ended: its workflow no longer runs",
+            hint=f"Create it again: toolcrib pool create {pool}; its tasks and hosts come back by themselves",
+        )
+
 
 class UnknownStrategy(ToolcribError):
     """No assignment strategy of that name is registered."""

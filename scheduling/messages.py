@@ -28,6 +28,8 @@ class QueueEntry:
     """Whether it was admitted before: then it is not refused for the queue's depth."""
     avoids: tuple[str, ...] = ()
     """Keys of devices on which it failed through no fault of its own."""
+    lease: Lease | None = None
+    """The lease that it holds: then it tells of itself, and wants no other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +56,8 @@ class SettleKind(StrEnum):
     """The task does not take this lease."""
     WITHDRAW = "withdraw"
     """The task no longer waits, and takes no lease that is still on its way."""
+    RESET = "reset"
+    """The task begins anew and knows nothing of the leases it had, whose work may not have ended yet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +79,9 @@ class Settlement:
     task_id: str
     lease: Lease | None = None
     entry: QueueEntry | None = None
-    """With `requeue`: how the task queues again."""
+    """With `requeue` and `reset`: how the task queues again."""
+    before: float | None = None
+    """With `reset`: leases that were assigned later, in unix seconds, are not meant."""
     end: LeaseEnd | None = None
     """None: the lease was given back unused, or there was none; that says nothing of the device."""
 
@@ -177,19 +183,25 @@ class HostSnapshot:
     """That the worker has already, when it registers again; else 0."""
     machine: str = ""
     """As in `Claim`."""
+    leases: tuple[Lease, ...] = ()
+    """Those that it works on."""
+    served: dict[str, int] = field(default_factory=dict)
+    """The highest fencing number that each device has served, by device id."""
     signature: str = ""
     """Of `signatures.registration_statement`, with the host's key."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HostStanding:
-    """What a pool knows of a host that wants to register."""
+    """What a pool knows of a host that wants to register, or to know whether it has to."""
 
     instance: str = ""
     incarnation: int = 0
     serial: int = 0
     public_key: str | None = None
     """None: it is not enrolled."""
+    tell: bool = False
+    """Whether its worker is to register again, and say what it works on: work there has to end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,7 +271,13 @@ class Presence:
 
 @dataclass(frozen=True, kw_only=True)
 class AskedAfter:
-    """What Temporal says of some tasks: whether each has an open workflow run."""
+    """What Temporal says of a pool's tasks."""
 
-    alive: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
+    """Tasks that the pool knows, and whose workflow is closed."""
+    missing: tuple[str, ...] = ()
+    """Tasks that the pool knows, and of which there is no workflow: it was deleted, or is not started yet."""
+    strangers: tuple[str, ...] = ()
+    """Tasks that run in this pool's name, and that it does not know; they were asked to come forward."""
+    run_id: str = ""
+    """The run of the pool that asked."""

@@ -14,7 +14,7 @@ from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.waiting import Waiting
 
 SCHEMA: Final = 3
-"""2: devices count failures, rest and are quarantined; tasks avoid devices. 3: hosts have keys. All are loaded."""
+"""2: devices fail, rest and are quarantined; tasks avoid devices. 3: hosts have keys; leases end slowly. All load."""
 
 
 @dataclass(kw_only=True)
@@ -25,6 +25,15 @@ class Held:
     task: Waiting
     told: bool = False
     """Whether the task knows of its lease."""
+    until: float | None = None
+    """The task has let go of it, but its work may not have ended; by then it has, in unix seconds."""
+    again: Waiting | None = None
+    """How the task queues again when the work has ended."""
+
+    @property
+    def speaker(self) -> Waiting | None:
+        """The task that may still speak; None if it is gone."""
+        return self.task if self.until is None else self.again
 
 
 @dataclass(kw_only=True)
@@ -62,10 +71,21 @@ class PoolState:
     devices: dict[str, PooledDevice] = field(default_factory=dict)
     """By key, in registration order."""
     hosts: dict[str, PooledHost] = field(default_factory=dict)
+    hearsay: dict[str, Lease] = field(default_factory=dict)
+    """Leases that hosts say they work on and that no task has told of, by device key."""
+    opens_at: float | None = None
+    """A rebuilt pool grants nothing before: it may not know yet of all leases that are out."""
+    survey_at: float | None = None
+    """When a rebuilt pool looks for tasks of its that it does not know."""
     last_fencing: int = 0
     next_sequence: int = 0
     problem: str | None = None
     """Why the strategy grants nothing, if it raised."""
+
+    @property
+    def out(self) -> int:
+        """How many leases are out."""
+        return len(self.held) + len(self.hearsay)
 
     def in_service(self, device: PooledDevice) -> bool:
         """Return whether its operator lets tasks have `device`: it and its host are in service."""

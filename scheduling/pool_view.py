@@ -25,9 +25,10 @@ def pool_view(scheduler: TaskScheduler) -> PoolView:
             "name": state.name,
             **state.config.model_dump(),
             "queued": len(state.queue),
-            "leased": len(state.held),
+            "leased": state.out,
             "devices": device_views(state),
             "problem": state.problem,
+            "opens_at": moment(state.opens_at),
             "hosts": host_views(state),
             "queue": _queue_views(scheduler, state),
         }
@@ -36,7 +37,7 @@ def pool_view(scheduler: TaskScheduler) -> PoolView:
 
 def device_views(state: PoolState) -> list[DeviceView]:
     """Return the devices in registration order, each with the lease it is under."""
-    leases = {held.lease.device_key: held.lease for held in state.held.values()}
+    leases = state.hearsay | {held.lease.device_key: held.lease for held in state.held.values()}
     return [
         _device_view(device, leases.get(device.key), in_service=state.in_service(device))
         for device in state.devices.values()
@@ -86,6 +87,9 @@ def reasons_for(scheduler: TaskScheduler, task_ids: list[str]) -> dict[str, Pend
 
 
 def _reason(scheduler: TaskScheduler, state: PoolState, demand: Constraints, avoids: tuple[str, ...]) -> PendingReason:
+    if state.opens_at is not None:
+        text = f"the pool was rebuilt, and gives out devices from {moment(state.opens_at):%Y-%m-%dT%H:%M:%SZ} on"
+        return PendingReason(code="backoff", text=text)
     keys = shunned(demand, avoids, scheduler.coming())
     devices = [device for device in state.devices.values() if device.key not in keys]
     reason = pending_reason(demand, devices, state.outlook, below_cap=scheduler.below_cap)

@@ -25,8 +25,8 @@ _HOST_WEIGHT: Final = 160
 def register_host(state: PoolState, snapshot: HostSnapshot, now: float) -> int:
     """Bring a host's devices into the pool, in the order of its file, and return its incarnation.
 
-    Of the state of its devices the snapshot says nothing, but that they are no longer offline: one that is leased,
-    rests or is quarantined stays so.
+    Of the state of its devices this says nothing, but that they are no longer offline: one that is leased, rests or is
+    quarantined stays so.
 
     Raises:
         ToolcribError: as `check_registration`.
@@ -43,7 +43,8 @@ def register_host(state: PoolState, snapshot: HostSnapshot, now: float) -> int:
         _register_device(state, snapshot.host_id, spec, now)
     for device in [d for d in state.devices.values() if d.host_id == snapshot.host_id]:
         dropped = device.device_id not in host.device_ids
-        if device.state is DeviceState.OFFLINE or (dropped and device.state is not DeviceState.LEASED):
+        in_use = device.state in (DeviceState.LEASED, DeviceState.RELEASING)
+        if device.state is DeviceState.OFFLINE or (dropped and not in_use):
             device_freed(state, device.key, now)
     return host.incarnation
 
@@ -71,12 +72,13 @@ def check_registration(state: PoolState, snapshot: HostSnapshot) -> None:
     _check_room(state, _checked(snapshot))
 
 
-def silence_host(state: PoolState, message: HostSilent, now: float) -> None:
-    """Take the devices of a silent host out of assignment; nothing happens if a newer worker has registered."""
+def silence_host(state: PoolState, message: HostSilent, now: float) -> bool:
+    """Take the devices of a silent host out of assignment, unless a newer worker has registered; say whether it was."""
     host = state.hosts.get(message.host_id)
     if host is None or host.incarnation != message.incarnation:
-        return
+        return False
     silence_host_now(state, message.host_id, message.reason, now)
+    return True
 
 
 def silence_host_now(state: PoolState, host_id: str, reason: str, now: float) -> None:
@@ -99,7 +101,7 @@ def leave_host(state: PoolState, message: HostLeaves, now: float) -> bool:
 def device_freed(state: PoolState, key: str, now: float) -> None:
     """Put a device that nobody holds into the state that it and its host call for; drop it if its host has it no more.
 
-    A quarantine comes before a rest, and that before the host being away.
+    Work that its host still has comes before a quarantine, that before a rest, and that before the host being away.
     """
     device = state.devices.get(key)
     if device is None:
@@ -107,6 +109,8 @@ def device_freed(state: PoolState, key: str, now: float) -> None:
     host = state.hosts.get(device.host_id)
     if host is None or device.device_id not in host.device_ids:
         del state.devices[key]
+    elif (lease := state.hearsay.get(key)) is not None:
+        device.turn(DeviceState.RELEASING, now, f"its host still works on lease {lease.id}")
     elif device.quarantine is not None:
         device.turn(DeviceState.QUARANTINED, now, device.quarantine)
     elif device.rests_until is not None and device.rests_until > now:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
+from toolcrib.scheduling import repair
+from toolcrib.scheduling.asking import CHECK_AFTER, START_WITHIN, Inquiry
 from toolcrib.scheduling.config import PoolConfig
 from toolcrib.scheduling.device import DeviceState, PooledDevice
-from toolcrib.scheduling.errors import ErrorBody, QueueFull
+from toolcrib.scheduling.errors import ErrorBody
 from toolcrib.scheduling.health import judge, next_wake, wake
 from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.matching import matches
@@ -26,19 +29,16 @@ from toolcrib.scheduling.messages import (
 )
 from toolcrib.scheduling.pool import Held, PoolState
 from toolcrib.scheduling.registration import device_freed, leave_host, register_host, silence_host
+from toolcrib.scheduling.room import no_room
 from toolcrib.scheduling.service import carry_out, check_order
 from toolcrib.scheduling.strategies import STRATEGIES, Rank, StrategyRegistry, checked_rank
-from toolcrib.scheduling.waiting import MAX_WEIGHT, TaskQueue, Waiting
+from toolcrib.scheduling.waiting import TaskQueue, Waiting
 
-START_WITHIN: Final = 30.0
-"""A client has so many seconds to start the task it had admitted."""
-CHECK_AFTER: Final = START_WITHIN + 5.0
-"""The pool asks Temporal so long after an admission or a grant whether the task runs."""
 MAX_PROBLEM_LENGTH: Final = 500
 MAX_AVOIDED: Final = 5
 """Devices that one task avoids, those that it had last: they are part of the pool's state."""
 RENEW_PLACE_AFTER: Final = 600.0
-"""A queued task asks again for its place this often; the pool asks after one that did not."""
+"""A queued task asks again for its place this often, should nobody have asked it to."""
 
 
 class TaskScheduler:
@@ -48,6 +48,7 @@ class TaskScheduler:
         self._state = state
         self._registry = registry
         self._queue = self._index(state.queue)
+        self._inquiry = Inquiry(state, self._queue)
 
     @property
     def config(self) -> PoolConfig:
@@ -80,14 +81,13 @@ class TaskScheduler:
 
     @property
     def held(self) -> list[Lease]:
-        """The leases that are out."""
-        return [held.lease for held in self._state.held.values()]
+        """The leases that are out, but for those that their tasks have let go of."""
+        return [held.lease for held in self._state.held.values() if held.until is None]
 
     @property
     def below_cap(self) -> bool:
         """Whether the pool may have one more lease out."""
-        cap = self.config.max_concurrent
-        return cap is None or len(self._state.held) < cap
+        return self.config.max_concurrent is None or self._state.out < self.config.max_concurrent
 
     @property
     def queue(self) -> TaskQueue:
@@ -106,14 +106,7 @@ class TaskScheduler:
         """Return why `entry` cannot be admitted now; None if it can."""
         if entry.known or self._knows(entry.task_id):
             return None
-        depth = self.config.max_queue_depth
-        if len(self._queue) >= depth:
-            return QueueFull(
-                f"pool {self._state.name!r} has {len(self._queue)} queued tasks, its limit is {depth}"
-            ).body
-        if self._queue.weight_with(entry.task_id, entry.constraints, entry.avoids) > MAX_WEIGHT:
-            return QueueFull(f"the queue of pool {self._state.name!r} takes more than {MAX_WEIGHT:,} bytes").body
-        return None
+        return no_room(self._state, self._queue, entry)
 
     def admit(self, entries: Sequence[QueueEntry], now: float) -> list[Admission]:
         """Give each entry a place in the queue, or a device at once, or a refusal.
@@ -127,11 +120,14 @@ class TaskScheduler:
     def settle(self, messages: Iterable[Settlement], now: float) -> None:
         """Take back what tasks give back, and assign it again in the same decision."""
         for message in messages:
+            if message.kind is SettleKind.RESET:
+                self._begin_anew(message, now)
+                continue
             before = self._take_back(message, now)
             if message.kind is SettleKind.WITHDRAW:
                 self._queue.remove(message.task_id)
             elif message.kind is SettleKind.REQUEUE and message.entry and not self._knows(message.entry.task_id):
-                self._enqueue(message.entry, now, before)
+                self._queue.add(self._waiting(message.entry, now, before))
         self.assign(now)
 
     def assign(self, now: float) -> list[Lease]:
@@ -139,12 +135,14 @@ class TaskScheduler:
 
         Each grant is recorded whole: task, attempt, device, deadlines and fencing number. None to make is no error.
         While the strategy cannot say where each task stands there is no order, and so there are no grants. Devices
-        that have rested long enough take part.
+        that have rested long enough take part, and those whose last work must have ended; a rebuilt pool opens in time.
         """
         wake(self._state, now)
+        self._end(repair.ended_by(self._state, now), now)
+        is_open = repair.is_open(self._state, now)
         devices = self._state.devices.values()
         idle = [device for device in devices if device.state is DeviceState.IDLE and self.in_service(device)]
-        if not idle or not self.below_cap or self._queue.unranked:
+        if not idle or not self.below_cap or self._queue.unranked or not is_open:
             return []
         grants: list[Lease] = []
         try:
@@ -161,48 +159,53 @@ class TaskScheduler:
     @property
     def undelivered(self) -> list[Lease]:
         """Leases whose tasks have to be told."""
-        return [held.lease for held in self._state.held.values() if not held.told]
+        return [held.lease for held in self._state.held.values() if not held.told and held.until is None]
 
     def delivered(self, leases: Iterable[Lease]) -> None:
         """Note that these tasks know of their leases."""
-        for lease in leases:
-            if (held := self._state.held.get(lease.task_id)) is not None and held.lease == lease:
+        for held in map(self._out, leases):
+            if held is not None:
                 held.told = True
+
+    def missed(self, leases: Iterable[Lease], now: float) -> None:
+        """Have tasks asked after soon that could not be told of their leases."""
+        for held in map(self._out, leases):
+            if held is not None:
+                held.task.check_at = min(held.task.check_at, now)
 
     @property
     def busy(self) -> bool:
-        """Whether any task waits or holds a device."""
-        return bool(self._state.held) or len(self._queue) > 0
+        """Whether any task waits or holds a device, or may turn out to."""
+        return bool(self._state.held) or len(self._queue) > 0 or self._state.survey_at is not None
 
     def coming(self) -> Iterator[PooledDevice]:
         """Yield the devices that are free for a task or will be by themselves, in registration order."""
         return (device for device in self._state.devices.values() if self._state.comes_free(device))
 
     def next_wake(self) -> float | None:
-        """Return when `assign` has to be called because a device will have rested; None if none rests."""
-        return next_wake(self._state)
+        """Return when `assign` has to be called because a device will be free or the pool open; None if for neither."""
+        opens_at = self._state.opens_at if len(self._queue) > 0 else None
+        ends = (next_wake(self._state), repair.next_end(self._state), opens_at)
+        return min((end for end in ends if end is not None), default=None)
 
     def next_check(self) -> float | None:
-        """Return when the pool has to ask after a task next."""
-        return min((task.check_at for task in self._tasks()), default=None)
+        """Return when the pool has to ask after its tasks next."""
+        return self._inquiry.due()
 
-    def overdue(self, now: float, limit: int = 100) -> list[str]:
-        """Return tasks that should have been heard of by now, the longest overdue first."""
-        late = sorted((task.check_at, task.task_id) for task in self._tasks() if task.check_at <= now)
-        return [task_id for _, task_id in late[:limit]]
+    @property
+    def surveys(self) -> bool:
+        """Whether the pool was rebuilt, and looks for tasks that it does not know."""
+        return self._state.survey_at is not None
 
-    def asked_after(self, found: AskedAfter, asked_at: float, now: float) -> list[str]:
-        """Take what Temporal said of some tasks when asked at `asked_at`, and return those that were taken back.
+    @property
+    def members(self) -> list[str]:
+        """The tasks that the pool knows and has to ask after."""
+        return [task.task_id for task in self._inquiry.tasks()]
 
-        A task that spoke in the meantime is believed instead.
-        """
-        for task_id in found.alive:
-            if (task := self._task(task_id)) is not None:
-                task.check_at = now + self._patience(task_id)
-        taken = [
-            task_id for task_id in found.gone if (task := self._task(task_id)) is not None and task.heard_at < asked_at
-        ]
-        self.settle([Settlement(kind=SettleKind.WITHDRAW, task_id=task_id) for task_id in taken], now)
+    def asked_after(self, found: AskedAfter, asked_at: float, now: float) -> dict[str, str]:
+        """Take what Temporal said when asked at `asked_at`, and return why tasks were taken back, by task."""
+        taken = self._inquiry.answered(found, asked_at, now)
+        self.assign(now)
         return taken
 
     # ---- hosts and settings
@@ -218,12 +221,14 @@ class TaskScheduler:
             ToolcribError: as `registration.check_registration`.
         """
         incarnation = register_host(self._state, snapshot, now)
+        self._end(repair.hear_host(self._state, snapshot, now), now)
         self.assign(now)
         return Registration(incarnation=incarnation, ttl=self.config.lease_ttl)
 
     def silence(self, message: HostSilent, now: float) -> None:
         """Take a host out that no longer heartbeats; leases it has out live until they expire."""
-        silence_host(self._state, message, now)
+        if silence_host(self._state, message, now):
+            repair.forget_works(self._state, message.host_id, now)
 
     def leave(self, message: HostLeaves, now: float) -> list[Lease]:
         """Grant nothing more on a host whose worker begins to stop, and return the leases that are out on it.
@@ -261,6 +266,7 @@ class TaskScheduler:
         waiting = self._queue.in_order()
         self._state.config, self._state.problem = config, None
         self._queue = self._index(waiting)
+        self._inquiry = Inquiry(self._state, self._queue)
         self.assign(now)
 
     # ---- inside
@@ -290,12 +296,16 @@ class TaskScheduler:
 
     def _take_in(self, entry: QueueEntry, now: float) -> ErrorBody | None:
         """Queue a task that is new, and give it a device if it can have one at once; or return why not."""
-        if (task := self._task(entry.task_id)) is not None:
-            task.heard(now, self._patience(entry.task_id))
+        if (task := self._inquiry.task(entry.task_id)) is not None:
+            task.heard(now, CHECK_AFTER)
+        elif (ending := self._state.held.get(entry.task_id)) is not None:
+            ending.again = self._waiting(entry, now)
+        elif entry.lease is not None:
+            repair.adopt(self._state, entry.lease, self._waiting(entry, now), now)
         elif (refusal := self.refusal(entry)) is not None:
             return refusal
         else:
-            self._enqueue(entry, now)
+            self._queue.add(self._waiting(entry, now))
             self.assign(now)
             if (held := self._state.held.get(entry.task_id)) is not None:
                 held.told = True
@@ -306,47 +316,61 @@ class TaskScheduler:
         held = self._state.held.get(message.task_id)
         whatever_is_out = message.kind is SettleKind.WITHDRAW and message.lease is None
         if held is None or not (whatever_is_out or (message.lease and message.lease.id == held.lease.id)):
+            if message.lease is not None and message.lease.task_id == message.task_id:
+                repair.lease_over(self._state, message.lease, now)
             return None
-        del self._state.held[message.task_id]
+        if held.until is not None and whatever_is_out:
+            held.again = None
+            return None
         device = self._state.devices.get(held.lease.device_key)
         if device is not None and message.end is not None and message.end.lease_id == held.lease.id:
             judge(device, message.end, now)
-        device_freed(self._state, held.lease.device_key, now)
+        self._end([message.task_id], now)
         return held.task
 
-    def _enqueue(self, entry: QueueEntry, now: float, before: Waiting | None = None) -> None:
-        """Queue a task; one that comes back (`before`) keeps its place."""
+    def _end(self, task_ids: Iterable[str], now: float) -> None:
+        """Free the devices that these tasks hold, and queue those again that wait for that."""
+        for task_id in task_ids:
+            held = self._state.held.pop(task_id)
+            repair.lease_over(self._state, held.lease, now)
+            device_freed(self._state, held.lease.device_key, now)
+            if held.again is not None:
+                self._queue.add(held.again)
+
+    def _begin_anew(self, message: Settlement, now: float) -> None:
+        """Queue a task that was reset, when the work under the lease that it had must have ended."""
+        held = self._state.held.get(message.task_id)
+        if held is not None and message.before is not None and held.lease.assigned_at > message.before:
+            return
+        before = held.task if held is not None else self._queue.remove(message.task_id)
+        again = None if message.entry is None else self._waiting(message.entry, now, before)
+        if held is not None:
+            repair.let_go(self._state, held, f"its task was reset: {message.task_id}", now, again)
+        elif again is not None:
+            self._queue.add(again)
+
+    def _waiting(self, entry: QueueEntry, now: float, before: Waiting | None = None) -> Waiting:
+        """Return a task that is to be queued; one that comes back (`before`) keeps its place."""
         if before is not None:
             sequence, submitted_at = before.sequence, before.submitted_at
         else:
-            sequence, submitted_at = (
-                self._state.next_sequence,
-                now if entry.submitted_at is None else entry.submitted_at,
-            )
+            sequence = self._state.next_sequence
+            submitted_at = now if entry.submitted_at is None else entry.submitted_at
             self._state.next_sequence += 1
-        self._queue.add(
-            Waiting(
-                task_id=entry.task_id,
-                constraints=entry.constraints,
-                priority=entry.priority,
-                submitted_at=submitted_at,
-                sequence=sequence,
-                attempts=entry.attempts,
-                max_attempts=entry.max_attempts,
-                check_at=now + CHECK_AFTER,
-                heard_at=now,
-                avoids=tuple(key for key in entry.avoids if key in self._state.devices)[-MAX_AVOIDED:],
-            )
+        kept = tuple(key for key in entry.avoids if key in self._state.devices)[-MAX_AVOIDED:]
+        return Waiting.of(
+            replace(entry, avoids=kept), sequence=sequence, submitted_at=submitted_at, now=now, check_after=CHECK_AFTER
         )
 
     def _admission(self, entry: QueueEntry, refused: ErrorBody | None, now: float) -> Admission:
-        task, held = self._task(entry.task_id), self._state.held.get(entry.task_id)
+        task, held = self._inquiry.task(entry.task_id), self._state.held.get(entry.task_id)
+        is_out = held is not None and held.until is None and refused is None
         return Admission(
             task_id=entry.task_id,
             submitted_at=task.submitted_at if task else now,
             start_by=now + START_WITHIN,
             max_attempts=entry.max_attempts or self.config.max_attempts,
-            lease=held.lease if held and refused is None else None,
+            lease=held.lease if held and is_out else None,
             refused=refused,
         )
 
@@ -367,17 +391,9 @@ class TaskScheduler:
         problem = f"strategy {self.config.strategy!r}: {type(error).__name__}: {error}"
         self._state.problem = problem[:MAX_PROBLEM_LENGTH]
 
-    def _patience(self, task_id: str) -> float:
-        """Return how long a task that is alive may be silent: one that waits speaks every now and then."""
-        return CHECK_AFTER + (RENEW_PLACE_AFTER if task_id in self._queue else 0.0)
-
-    def _task(self, task_id: str) -> Waiting | None:
-        held = self._state.held.get(task_id)
-        return held.task if held else self._queue.get(task_id)
-
-    def _tasks(self) -> Iterator[Waiting]:
-        yield from self._queue
-        yield from (held.task for held in self._state.held.values())
+    def _out(self, lease: Lease) -> Held | None:
+        held = self._state.held.get(lease.task_id)
+        return held if held is not None and held.lease == lease else None
 
     def _knows(self, task_id: str) -> bool:
         return task_id in self._state.held or task_id in self._queue

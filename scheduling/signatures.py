@@ -70,6 +70,7 @@ def report_digest(report: Report) -> str:
 def registration_statement(snapshot: HostSnapshot, pool: str) -> bytes:
     """Return what a host signs to register with a pool."""
     devices = [[one.id, one.driver, one.driver_type, one.tags, one.properties] for one in snapshot.devices]
+    leases = [[lease.id, lease.device_key] for lease in snapshot.leases]
     return _statement(
         "registration",
         pool,
@@ -78,7 +79,7 @@ def registration_statement(snapshot: HostSnapshot, pool: str) -> bytes:
         snapshot.incarnation,
         snapshot.serial,
         snapshot.machine,
-        _digest(devices),
+        _digest([devices, leases, snapshot.served]),
     )
 
 

@@ -80,6 +80,7 @@ class TaskRecord:
         self.result: Any = None
         self.error: ErrorBody | None = None
         self._newest_offer = 0
+        self._begun_anew: float | None = None
 
     # ---- what holds
 
@@ -109,7 +110,10 @@ class TaskRecord:
         return None if limit is None else self.queued_since + limit
 
     def entry(self, *, known: bool) -> QueueEntry:
-        """Return how the task asks for a place in the queue; a `known` one is not refused for depth."""
+        """Return how the task asks for a place in the queue, or tells of the lease that it holds.
+
+        A `known` one is not refused for depth.
+        """
         return QueueEntry(
             task_id=self.task_id,
             constraints=self.request.constraints,
@@ -119,6 +123,7 @@ class TaskRecord:
             max_attempts=self.request.max_attempts,
             known=known,
             avoids=tuple(dict.fromkeys(a.lease.device_key for a in self.attempts if a.outcome in _LAPSED)),
+            lease=self.attempt.lease if self.attempt else None,
         )
 
     # ---- what happens
@@ -137,6 +142,8 @@ class TaskRecord:
         """Take a lease if the task waits for just this one; one that was turned down once is never taken later."""
         if any(attempt.lease.id == lease.id for attempt in self.attempts):
             return Offer.DUPLICATE
+        if self._begun_anew is not None and lease.assigned_at <= self._begun_anew:
+            return Offer.DUPLICATE  # of a lease from before the reset, of which only the pool knows
         expected = lease.task_id == self.task_id and lease.attempt == len(self.attempts) + 1
         newer, self._newest_offer = lease.fencing > self._newest_offer, max(lease.fencing, self._newest_offer)
         if self.status is not Status.QUEUED or not expected or not newer or lease.claim_by <= now:
@@ -260,6 +267,22 @@ class TaskRecord:
         self.error, self.message = error, error.message
         self._end(Status.FAILED, now)
 
+    def distrust(self, reset_at: float) -> None:
+        """Take no lease that was assigned up to `reset_at`, when the task's workflow was reset: others may have it."""
+        self._begun_anew = reset_at
+
+    def begin_anew(self, now: float) -> None:
+        """Go on after a reset as far as is on record; one that has ended stays as it is.
+
+        An attempt that was under way is over, and not counted.
+        """
+        if self.ended:
+            return
+        if self.attempt is not None:
+            self.attempt.end(Outcome.RETURNED, now, "the task was reset")
+        self.status, self.queued_since, self.started_at = Status.QUEUED, now, None
+        self.progress = self.message = None
+
     def give_up_waiting(self, now: float) -> bool:
         """Fail a queued task whose `queue_timeout` has passed, and return whether it has."""
         if self.status is not Status.QUEUED or self.waits_until is None or now < self.waits_until:
@@ -285,6 +308,15 @@ class TaskRecord:
         Whether its host `confirmed` that the work has ended matters if that was cancelled.
         """
         return Settlement(kind=SettleKind.WITHDRAW, task_id=self.task_id, end=self._lease_end(confirmed=confirmed))
+
+    def resetting(self) -> Settlement:
+        """Return what the pool has to know after `begin_anew`; a task that has ended wants nothing more."""
+        return Settlement(
+            kind=SettleKind.RESET,
+            task_id=self.task_id,
+            before=self._begun_anew,
+            entry=None if self.ended else self.entry(known=True),
+        )
 
     def turning_down(self, lease: Lease) -> Settlement:
         """Return what the pool has to know of a lease that is `UNWANTED`; a task that still waits waits on."""

@@ -174,6 +174,8 @@ class PoolView(View):
     hosts: list[HostView]
     problem: str | None = None
     """Why the pool grants nothing, if its strategy raised."""
+    opens_at: Timestamp | None = None
+    """Until when a pool that was rebuilt grants nothing."""
     queue: list[QueuedView]
     """The first 200; `queued` counts them all."""
 

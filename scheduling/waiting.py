@@ -9,6 +9,7 @@ from typing import Final
 from sortedcontainers import SortedDict
 
 from toolcrib.scheduling.constraints import Constraints
+from toolcrib.scheduling.messages import QueueEntry
 
 MAX_WEIGHT: Final = 1_600_000
 """What a queue may weigh: its pool's state has to fit into one Temporal payload of 2 MiB."""
@@ -37,6 +38,22 @@ class Waiting:
     def heard(self, now: float, check_after: float) -> None:
         """Note that the task spoke, and when to ask after it if it falls silent."""
         self.heard_at, self.check_at = now, now + check_after
+
+    @classmethod
+    def of(cls, entry: QueueEntry, *, sequence: int, submitted_at: float, now: float, check_after: float) -> Waiting:
+        """Return the task that `entry` tells of, with that place."""
+        return cls(
+            task_id=entry.task_id,
+            constraints=entry.constraints,
+            priority=entry.priority,
+            submitted_at=submitted_at,
+            sequence=sequence,
+            attempts=entry.attempts,
+            max_attempts=entry.max_attempts,
+            check_at=now + check_after,
+            heard_at=now,
+            avoids=entry.avoids,
+        )
 
 
 class TaskQueue:

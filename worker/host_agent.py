@@ -32,6 +32,8 @@ from toolcrib.workflows.contract import HOST_HELLO
 
 PICK_UP: Final = 30.0
 PAUSE: Final = 1.0
+LOOK_EVERY: Final = 15.0
+"""Seconds between two looks whether the pool still knows the host; each is a query, which leaves no trace."""
 PATIENCE: Final = 5.0
 """Seconds that a worker takes to leave, before its work may finish."""
 
@@ -74,6 +76,7 @@ class HostAgent:
         self._host = host
         self._key = key
         self._link = PoolLinks(client).to(host.pool)
+        self._served = possessions.served
         self._snapshot = HostSnapshot(
             host_id=host.id, instance=uuid.uuid4().hex, devices=tuple(host.devices), machine=machine
         )
@@ -93,7 +96,7 @@ class HostAgent:
         return None
 
     async def stay_registered(self) -> None:
-        """Register with the pool, and again whenever the host's presence is no longer counted on.
+        """Register with the pool, and again when the host's presence is not counted on, or the pool has to be told.
 
         It ends when another worker has registered for the host since: the newer one serves it.
         """
@@ -103,7 +106,7 @@ class HostAgent:
                 if self.superseded.is_set():
                     return
                 await self.presence.until(shown=True, timeout=PICK_UP)
-                await self.presence.until(shown=False, timeout=None)
+                await self._until_absent()
             except TimeoutError:
                 _log.warning("presence was not taken up; registering again", host=self._host.id)
             await asyncio.sleep(PAUSE)
@@ -130,12 +133,49 @@ class HostAgent:
         message = HostLeaves(host_id=self._host.id, incarnation=self.runs.incarnation.number)
         return await retried(lambda: self._link.leave(message), is_unanswered, patience=None, longest_pause=1.0)
 
-    async def _register(self) -> None:
+    async def _until_absent(self) -> None:
+        """Wait until the host's presence is no longer shown; look now and then whether the pool wants to be told."""
+        while not self.superseded.is_set():
+            try:
+                await self.presence.until(shown=False, timeout=LOOK_EVERY)
+            except TimeoutError:
+                await self._tell_if_wanted()
+            else:
+                return
+
+    async def _tell_if_wanted(self) -> None:
+        """Register again with a pool that does not know this host, or waits for work here to end."""
+        try:
+            known = await self._link.standing(self._host.id)
+        except UnknownPool as error:
+            _log.warning(
+                "the pool is gone; the host registers when there is one", host=self._host.id, reason=str(error)
+            )
+        except TemporalError:
+            return
+        else:
+            if known.instance == self._snapshot.instance and not known.tell:
+                return
+        before, found = self.runs.incarnation.number, await self._tell_pool()
+        if found is not None and found.incarnation != before:
+            await self._show_presence(found)
+
+    async def _tell_pool(self) -> Registration | None:
+        """Tell the pool of this host and what it works on; None if another worker has taken over from this one."""
         found = await retried(self._ask_in, self._may_pass, patience=None, longest_pause=5.0)
         if found is None:
             self.superseded.set()
-            return
+            return None
         self.runs.incarnation.is_now(found.incarnation)
+        _log.info("host registered", host=self._host.id, pool=self._host.pool, incarnation=found.incarnation)
+        return found
+
+    async def _register(self) -> None:
+        if (found := await self._tell_pool()) is not None:
+            await self._show_presence(found)
+            self.registered.set()
+
+    async def _show_presence(self, found: Registration) -> None:
         presence = Presence(host_id=self._host.id, pool=self._host.pool, incarnation=found.incarnation, ttl=found.ttl)
         await self._client.start_workflow(
             HOST,
@@ -146,8 +186,6 @@ class HostAgent:
             start_signal_args=[presence],
             static_summary=f"Host {self._host.id} of pool {self._host.pool}",
         )
-        self.registered.set()
-        _log.info("host registered", host=self._host.id, pool=self._host.pool, incarnation=found.incarnation)
 
     async def _ask_in(self) -> Registration | None:
         """Register once; None if a newer worker has done so since this one did."""
@@ -156,7 +194,16 @@ class HostAgent:
             return None
         if known.public_key is None:
             raise NotEnrolled.named(self._host.id, self._host.pool, self._key.public)
-        self._snapshot = replace(self._snapshot, serial=max(known.serial, self._snapshot.serial) + 1, incarnation=ours)
+        # First what was served, then what is being worked on: the other way round, a lease that arrives in between
+        # would be served and not worked on, that is to say over.
+        served = await asyncio.to_thread(self._served.highest, [device.id for device in self._host.devices])
+        self._snapshot = replace(
+            self._snapshot,
+            serial=max(known.serial, self._snapshot.serial) + 1,
+            incarnation=ours,
+            leases=tuple(self.runs.arrivals.open.values()),
+            served=served,
+        )
         return await self._link.register(self._key.signed_snapshot(self._snapshot, self._host.pool))
 
     def _may_pass(self, error: BaseException) -> bool:

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+MAX_HISTORY_EVENTS: Final = 1_500
+"""Of one run of a pool; the server writes down all that it knows of a run's updates with each of them."""
+
+HOST_KEYS: Final = "host_keys"
+"""The memo of a pool that has the public keys of its hosts: they are still there when the pool was terminated."""
+
 RUN_LEASE: Final = "run_lease"
 PRESENCE: Final = "presence"
 SETTLE: Final = "settle"
@@ -17,6 +23,7 @@ TELL_HOLDERS: Final = "tell_holders"
 TASK_CLAIM: Final = "claim"
 TASK_GRANT: Final = "grant"
 TASK_PROGRESS: Final = "progress"
+TASK_COME_FORWARD: Final = "come_forward"
 TASK_VIEW: Final = "view"
 TASK_HOST_RESTARTED: Final = "host_restarted"
 TASK_ON_RECORD: Final = "on_record"
@@ -34,6 +41,7 @@ POOL_HOST: Final = "host"
 POOL_CONFIGURE: Final = "configure"
 POOL_ASSIGN: Final = "assign"
 POOL_VIEW: Final = "view"
+POOL_MEMBERS: Final = "members"
 POOL_REASONS: Final = "reasons"
 POOL_STRATEGIES: Final = "strategies"
 

@@ -12,7 +12,7 @@ from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError
 
 from toolcrib.scheduling.config import PoolConfig
-from toolcrib.scheduling.enrollment import check_enrollment, enroll, keys_of, standing_of
+from toolcrib.scheduling.enrollment import check_enrollment, enroll, enrolled, keys_of, standing_of
 from toolcrib.scheduling.errors import ToolcribError
 from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import (
@@ -34,6 +34,7 @@ from toolcrib.scheduling.names import DEVICE_POOL, LINK_QUEUE, pool_workflow_id
 from toolcrib.scheduling.pool import PoolState, dump_state, load_state
 from toolcrib.scheduling.pool_view import device_views, host_views, pool_details, pool_view, reasons_for
 from toolcrib.scheduling.registration import check_registration
+from toolcrib.scheduling.repair import rebuilt
 from toolcrib.scheduling.scheduler import TaskScheduler
 from toolcrib.scheduling.strategies import STRATEGIES
 from toolcrib.scheduling.validation import validated
@@ -42,6 +43,8 @@ from toolcrib.workflows.contract import (
     ASK_AFTER,
     DELIVER,
     DELIVER_PATIENTLY,
+    HOST_KEYS,
+    MAX_HISTORY_EVENTS,
     POOL_ADMIT,
     POOL_ASSIGN,
     POOL_CONFIGURE,
@@ -49,6 +52,7 @@ from toolcrib.workflows.contract import (
     POOL_ENROLL,
     POOL_HOST,
     POOL_LEAVE,
+    POOL_MEMBERS,
     POOL_REASONS,
     POOL_REGISTER,
     POOL_SETTLE,
@@ -60,9 +64,8 @@ from toolcrib.workflows.contract import (
 )
 from toolcrib.workflows.failures import to_failure
 from toolcrib.workflows.pool_calls import LOCAL_FAILURE, ONCE
+from toolcrib.workflows.resets import ResetWatch
 
-MAX_HISTORY_EVENTS: Final = 1_500
-"""The server writes down all that it knows of a run's updates with each of them."""
 MAX_SIGNALS: Final = 8_000
 """Of the 10,000 signals that one run may get."""
 DELIVERY_TIME: Final = timedelta(seconds=2)
@@ -79,30 +82,47 @@ class DevicePool:
     """Holds queue and devices of one pool; every decision is made by `TaskScheduler`, in one workflow task.
 
     `config` is a JSON object with the fields of `PoolConfig`; `carried` is the state of the run before this one, and
-    `max_events` the length of history after which it goes on in a new run.
+    `max_events` the length of history after which it goes on in a new run. If there was a
+    pool of that name before, of which nothing was carried over, `host_keys` are the public keys of its hosts.
     """
 
     @workflow.init
-    def __init__(self, config: Any = None, carried: bytes | None = None, max_events: int = MAX_HISTORY_EVENTS) -> None:
+    def __init__(
+        self,
+        config: Any = None,
+        carried: bytes | None = None,
+        max_events: int = MAX_HISTORY_EVENTS,
+        host_keys: dict[str, str] | None = None,
+    ) -> None:
         name = workflow.info().workflow_id.removeprefix(pool_workflow_id(""))
         self._fault: ToolcribError | None = None
         try:
             state = load_state(carried) if carried else PoolState(name=name, config=validated(PoolConfig, config or {}))
             STRATEGIES.get(state.config.strategy)
+            if host_keys is not None:
+                state = rebuilt(enrolled(state, host_keys, workflow.time()), workflow.time())
         except ToolcribError as fault:
             self._fault, state = fault, PoolState(name=name, config=PoolConfig())
         self._scheduler = TaskScheduler(state)
+        self._resets = ResetWatch()
         self._max_events = max_events
         self._signals = 0
         self._on_their_way: dict[str, Lease] = {}
         self._changed()
 
     @workflow.run
-    async def run(self, config: Any = None, carried: bytes | None = None, max_events: int = MAX_HISTORY_EVENTS) -> None:
+    async def run(
+        self,
+        config: Any = None,
+        carried: bytes | None = None,
+        max_events: int = MAX_HISTORY_EVENTS,
+        host_keys: dict[str, str] | None = None,
+    ) -> None:
         """Deliver grants, ask after silent tasks and wake rested devices, for ever."""
         if self._fault is not None:
             raise to_failure(self._fault)
-        checks = asyncio.create_task(self._look_after_things())
+        self._checks = asyncio.create_task(self._look_after_things())
+        resets = asyncio.create_task(self._heed_resets())
         while not self._run_is_full():
             try:
                 await workflow.wait_condition(lambda: bool(self._fresh_grants()) or self._run_is_full())
@@ -112,7 +132,8 @@ class DevicePool:
                 workflow.logger.warning(
                     "a pool is not cancelled: its tasks would wait for ever; terminate it to end it"
                 )
-        checks.cancel()
+        self._checks.cancel()
+        resets.cancel()
         await workflow.wait_condition(workflow.all_handlers_finished)
         workflow.continue_as_new(args=[None, dump_state(self._scheduler.state), max_events])
 
@@ -170,7 +191,7 @@ class DevicePool:
         """Keep a host's public key, or forget it, and return how the host is now."""
         self.check_enroll(order)
         enroll(self._scheduler.records, order, workflow.time())
-        workflow.upsert_memo({"host_keys": keys_of(self._scheduler.records)})
+        workflow.upsert_memo({HOST_KEYS: keys_of(self._scheduler.records)})
         self._changed()
         return next(view for view in host_views(self._scheduler.state) if view.id == order.host_id)
 
@@ -245,6 +266,11 @@ class DevicePool:
         """Return the pool as people see it."""
         return pool_view(self._scheduler)
 
+    @workflow.query(name=POOL_MEMBERS)
+    def members(self) -> list[str]:
+        """Return the tasks that wait or hold devices."""
+        return self._scheduler.members
+
     @workflow.query(name=POOL_REASONS)
     def reasons(self, task_ids: list[str]) -> dict[str, PendingReason]:
         """Return why each of these tasks waits."""
@@ -271,6 +297,7 @@ class DevicePool:
             workflow.logger.info("grants could not be delivered at once; trying on")
         self._scheduler.delivered(lease for lease in grants if lease.task_id not in missed)
         if late := [lease for lease in grants if lease.task_id in missed]:
+            self._scheduler.missed(late, workflow.time())
             self._on_their_way.update({lease.task_id: lease for lease in late})
             asyncio.create_task(self._deliver_patiently(late))  # noqa: RUF006 - the workflow's loop keeps it
 
@@ -311,13 +338,14 @@ class DevicePool:
             await self._until_next_look()
             self._scheduler.assign(workflow.time())
             self._changed()
-            if overdue := self._scheduler.overdue(workflow.time()):
-                await self._ask_after(overdue)
+            if (due := self._scheduler.next_check()) is not None and due <= workflow.time():
+                await self._ask_after()
 
     async def _until_next_look(self) -> None:
         """Wait until a task or device is due; a device that begins to rest meanwhile may be due earlier."""
         begun, check = workflow.time(), self._scheduler.next_check()
-        silent = None if check is None else max(check, begun + CHECK_PAUSE)
+        pause = 0.0 if self._scheduler.surveys else CHECK_PAUSE
+        silent = None if check is None else max(check, begun + pause)
 
         def due() -> float:
             wake = self._scheduler.next_wake()
@@ -328,24 +356,36 @@ class DevicePool:
         with suppress(TimeoutError):
             await workflow.wait_condition(lambda: due() < planned, timeout=max(planned - begun, 0.001))
 
-    async def _ask_after(self, task_ids: list[str]) -> None:
+    async def _ask_after(self) -> None:
         asked_at = workflow.time()
         try:
             found = await workflow.execute_activity(
                 ASK_AFTER,
-                task_ids,
+                self._scheduler.name,
                 result_type=AskedAfter,
                 task_queue=LINK_QUEUE,
                 start_to_close_timeout=timedelta(seconds=30),
                 schedule_to_close_timeout=timedelta(minutes=2),
             )
         except ActivityError:
-            workflow.logger.warning("could not ask after silent tasks; trying later")
+            workflow.logger.warning("could not ask after tasks; trying later")
             return
-        taken = self._scheduler.asked_after(found, asked_at, workflow.time())
-        if taken:
-            workflow.logger.warning("took back what tasks held that no longer run", extra={"tasks": taken})
+        self._resets.handled(found.run_id)
+        for task_id, reason in self._scheduler.asked_after(found, asked_at, workflow.time()).items():
+            workflow.logger.warning("took back what a task had", extra={"task": task_id, "reason": reason})
+        for task_id in found.strangers:
+            workflow.logger.warning("asked a task to come forward that the pool does not know", extra={"task": task_id})
         self._changed()
+
+    async def _heed_resets(self) -> None:
+        """Begin as a rebuilt pool when this run was reset: what it knew then may be long over."""
+        while True:
+            await workflow.wait_condition(self._resets.noticed)
+            workflow.logger.warning("the pool was reset; it asks its tasks and hosts for what they have")
+            self._scheduler = TaskScheduler(rebuilt(self._scheduler.records, workflow.time()))
+            self._checks.cancel()
+            self._checks = asyncio.create_task(self._look_after_things())
+            self._changed()
 
     # ---- this run
 

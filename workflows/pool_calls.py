@@ -32,9 +32,9 @@ async def admit(pool: str, entry: QueueEntry) -> Admission:
     return answer
 
 
-async def settle(pool: str, message: Settlement) -> None:
-    """Tell `pool` what became of a lease or of a place in the queue."""
-    await _whole(_call(SETTLE, [pool, message], None))
+async def settle(pool: str, message: Settlement) -> str:
+    """Tell `pool` what became of a lease or of a place in the queue, and return the id of the run that told it."""
+    return str(await _whole(_call(SETTLE, [pool, message], str)))
 
 
 async def silence(pool: str, message: HostSilent) -> None:

@@ -14,7 +14,7 @@ from temporalio.exceptions import ActivityError
 from temporalio.exceptions import TimeoutError as ActivityTimeout
 
 from toolcrib.scheduling.claims import report_fault
-from toolcrib.scheduling.errors import ClaimRefused, ErrorBody, InvalidRequest
+from toolcrib.scheduling.errors import ClaimRefused, ErrorBody, InvalidRequest, LeaseSuperseded
 from toolcrib.scheduling.lease import Attempt, Lease
 from toolcrib.scheduling.messages import (
     Admission,
@@ -35,6 +35,7 @@ from toolcrib.scheduling.views import TaskView
 from toolcrib.workflows.contract import (
     RUN_LEASE,
     TASK_CLAIM,
+    TASK_COME_FORWARD,
     TASK_GRANT,
     TASK_HOST_RESTARTED,
     TASK_ON_RECORD,
@@ -43,6 +44,7 @@ from toolcrib.workflows.contract import (
 )
 from toolcrib.workflows.failures import to_failure
 from toolcrib.workflows.pool_calls import ONCE, admit, settle
+from toolcrib.workflows.resets import ResetWatch
 
 CONFIRM_GRACE: Final = 5.0
 """Beyond the lease's ttl, a cancelled or unclaimed lease is given so many seconds to be confirmed as over."""
@@ -74,8 +76,10 @@ class ScheduledTask:
         self._placed = False
         self._unwanted: Lease | None = None
         self._activity: workflow.ActivityHandle[Any] | None = None
+        self._resets = ResetWatch()
+        self._reset_at: float | None = None
         answer = _parse_admission(admission)
-        if answer is not None and answer.start_by >= workflow.time():
+        if answer is not None and (self._was_reset() or answer.start_by >= workflow.time()):
             self._accept(answer)
 
     @workflow.run
@@ -103,8 +107,15 @@ class ScheduledTask:
     @workflow.signal(name=TASK_GRANT)
     async def grant(self, lease: Lease) -> None:
         """Take the lease that the pool gives, or return it."""
+        self._was_reset()
         if self._record.offer(lease, workflow.time()) is Offer.UNWANTED:
             await settle(self._record.request.pool, self._record.turning_down(lease))
+
+    @workflow.signal(name=TASK_COME_FORWARD)
+    async def come_forward(self) -> None:
+        """Tell the pool, which does not know this task, of its place or its lease."""
+        if self._placed and not self._record.ended and not self._was_reset():
+            await self._ask_for_place()
 
     @workflow.signal(name=TASK_PROGRESS)
     def progress(self, report: Progress) -> None:
@@ -125,7 +136,9 @@ class ScheduledTask:
     @workflow.update(name=TASK_CLAIM)
     def claim(self, claim: Claim) -> Assignment:
         """Hand the work to the host that holds the lease; nobody else gets to know it."""
+        self._was_reset()
         try:
+            self._check_not_reset()
             assignment = self._record.claim(claim, workflow.time())
         except ClaimRefused as refusal:
             raise to_failure(refusal) from None
@@ -136,6 +149,7 @@ class ScheduledTask:
     def check_claim(self, claim: Claim) -> None:
         """Refuse a claim without a trace in the history."""
         try:
+            self._check_not_reset()
             self._record.check_claim(claim, workflow.time())
         except ClaimRefused as refusal:
             raise to_failure(refusal) from None
@@ -144,10 +158,12 @@ class ScheduledTask:
 
     async def _live(self) -> None:
         record = self._record
-        if not self._placed:
-            await self._ask_for_place()
         while not record.ended:
-            if self._unwanted is not None:
+            if self._was_reset():
+                await self._begin_anew()
+            elif not self._placed:
+                await self._ask_for_place()
+            elif self._unwanted is not None:
                 lease, self._unwanted = self._unwanted, None
                 await settle(record.request.pool, record.turning_down(lease))
             elif record.attempt is None:
@@ -161,7 +177,9 @@ class ScheduledTask:
         if record.waits_until is not None:
             wait = min(wait, record.waits_until - workflow.time())
         try:
-            await workflow.wait_condition(lambda: record.status is not Status.QUEUED, timeout=max(wait, 0.001))
+            await workflow.wait_condition(
+                lambda: record.status is not Status.QUEUED or self._was_reset(), timeout=max(wait, 0.001)
+            )
         except TimeoutError:
             if record.give_up_waiting(workflow.time()):
                 await self._withdraw()
@@ -185,6 +203,8 @@ class ScheduledTask:
         except TimeoutError:
             await self._stop(activity, attempt)
             self._record.expire("it was not claimed in time", workflow.time())
+        if self._was_reset() and attempt.open and not activity.done():
+            return
         self._conclude(activity)
         await self._outlast(attempt)
         await settle(self._record.request.pool, self._record.settlement())
@@ -203,7 +223,29 @@ class ScheduledTask:
             await self._outlast(record.attempts[-1])
         await self._withdraw(confirmed=confirmed)
 
+    async def _begin_anew(self) -> None:
+        """Go on after a reset: with a new place, and a new lease when what was begun before it has ended."""
+        record, activity, attempt = self._record, self._activity, self._record.attempt
+        if attempt is not None and activity is not None:
+            await self._stop(activity, attempt)
+        self._activity, self._unwanted, self._reset_at, self._placed = None, None, None, True
+        record.begin_anew(workflow.time())
+        self._publish()
+        self._resets.handled(await settle(record.request.pool, record.resetting()))
+        await self._ask_for_place()
+
     # ---- single steps
+
+    def _was_reset(self) -> bool:
+        """Return whether this run was made by a reset that has not been dealt with yet."""
+        if self._resets.noticed() and self._resets.at is not None:
+            self._reset_at = self._resets.at
+            self._record.distrust(self._reset_at)
+        return self._reset_at is not None
+
+    def _check_not_reset(self) -> None:
+        if self._reset_at is not None:
+            raise LeaseSuperseded(f"task {self._record.task_id} was reset; it gets a new lease")
 
     async def _ask_for_place(self) -> None:
         record, again = self._record, self._placed
@@ -283,7 +325,9 @@ class ScheduledTask:
         await workflow.wait_condition(workflow.all_handlers_finished)
 
     async def _withdraw(self, *, confirmed: bool = True) -> None:
-        await settle(self._record.request.pool, self._record.withdrawal(confirmed=confirmed))
+        record = self._record
+        message = record.resetting() if self._was_reset() else record.withdrawal(confirmed=confirmed)
+        await settle(record.request.pool, message)
 
     def _publish(self) -> None:
         """Show the task's state in search attributes and in the Web UI's details."""

@@ -57,6 +57,14 @@ class WorldMachine(RuleBasedStateMachine):
         if n < len(self.tasks):
             self._cancel(self.tasks[f"t{n}"], confirmed)
 
+    @rule(n=ANY)
+    def reset(self, n: int) -> None:
+        if n < len(self.tasks):
+            record = self.tasks[f"t{n}"]
+            record.distrust(self.now)
+            record.begin_anew(self.now)
+            self.to_pool.append(record.resetting())
+
     @precondition(lambda self: self.open_attempts)
     @rule(n=ANY, outcome=st.sampled_from(ReportOutcome), expires=RARELY)
     def run(self, n: int, outcome: ReportOutcome, expires: bool) -> None:
@@ -129,10 +137,8 @@ class WorldMachine(RuleBasedStateMachine):
 
     @rule()
     def repair(self) -> None:
-        overdue = self.pool.overdue(self.now)
-        gone = tuple(task_id for task_id in overdue if self.tasks[task_id].ended)
-        alive = tuple(task_id for task_id in overdue if task_id not in gone)
-        self.pool.asked_after(AskedAfter(alive=alive, gone=gone), self.now, self.now)
+        gone = tuple(task_id for task_id in self.pool.members if self.tasks[task_id].ended)
+        self.pool.asked_after(AskedAfter(gone=gone), self.now, self.now)
 
     # ---- what always holds
 

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from support.pool_model import PoolModel
 from support.rules import START, device, entry, key_of, register, settlement, snapshot
+from toolcrib.scheduling.asking import CHECK_AFTER
 from toolcrib.scheduling.config import PoolConfig
 from toolcrib.scheduling.device import DeviceSpec, DeviceState
 from toolcrib.scheduling.enrollment import enroll, standing_of
@@ -32,7 +33,7 @@ from toolcrib.scheduling.messages import (
 )
 from toolcrib.scheduling.pool import PoolState, dump_state, load_state
 from toolcrib.scheduling.pool_view import pool_details, pool_view, reasons_for
-from toolcrib.scheduling.scheduler import CHECK_AFTER, RENEW_PLACE_AFTER, TaskScheduler
+from toolcrib.scheduling.scheduler import TaskScheduler
 
 TASKS = st.sampled_from([f"t{n}" for n in range(12)])
 HOSTS = st.sampled_from(["h1", "h2"])
@@ -120,7 +121,7 @@ class PoolMachine(RuleBasedStateMachine):
         lease = self.scheduler.held[n % len(self.scheduler.held)]
         place = self.model.tasks[lease.task_id].submitted_at
         self._settle([self._about(lease, kind, end, avoids=avoids)] * (1 + twice))
-        if kind is SettleKind.REQUEUE:
+        if kind in (SettleKind.REQUEUE, SettleKind.RESET):
             assert self.model.tasks[lease.task_id].submitted_at == place
 
     @precondition(lambda self: self.scheduler.held)
@@ -219,13 +220,15 @@ class PoolMachine(RuleBasedStateMachine):
     def put_the_question(self) -> None:
         self.asked_at = self.now
 
-    @rule(alive=st.lists(TASKS, max_size=3), gone=st.lists(TASKS, max_size=3, unique=True))
-    def hear_of_tasks(self, alive: list[str], gone: list[str]) -> None:
-        tasks = self.model.tasks
-        silent = [task_id for task_id in gone if task_id in tasks and tasks[task_id].heard_at < self.asked_at]
-        found = AskedAfter(alive=tuple(alive), gone=tuple(gone))
-        assert self.scheduler.asked_after(found, self.asked_at, self.now) == silent
-        self.model.settle([Settlement(kind=SettleKind.WITHDRAW, task_id=task_id) for task_id in silent], self.now)
+    @rule(gone=st.lists(TASKS, max_size=3, unique=True), missing=st.lists(TASKS, max_size=3, unique=True))
+    def hear_of_tasks(self, gone: list[str], missing: list[str]) -> None:
+        heard_at = {task_id: task.heard_at for task_id, task in self.model.tasks.items()}
+        lost = [task_id for task_id in gone if heard_at.get(task_id, self.now) < self.asked_at]
+        never = [task_id for task_id in missing if heard_at.get(task_id, self.now) + CHECK_AFTER <= self.asked_at]
+        lost += [task_id for task_id in never if task_id not in lost]
+        found = AskedAfter(gone=tuple(gone), missing=tuple(missing))
+        assert list(self.scheduler.asked_after(found, self.asked_at, self.now)) == lost
+        self.model.lose(lost, self.now)
         self._decided()
 
     @rule(seconds=st.sampled_from([0.0, 0.0001, 1.0, REST, 40.0]))
@@ -270,7 +273,9 @@ class PoolMachine(RuleBasedStateMachine):
     def it_wakes_devices_in_time(self) -> None:
         """As long as a device rests, it is known when it will have rested, which is soon."""
         wake = self.scheduler.next_wake()
-        assert (wake is not None) == any(self.model.state(key) == "resting" for key in self.model.devices)
+        assert (wake is not None) == any(
+            self.model.state(key) in ("resting", "releasing") for key in self.model.devices
+        )
         assert wake is None or wake <= self.now + REST * (QUARANTINE_AFTER - 1)
 
     @invariant()
@@ -297,17 +302,17 @@ class PoolMachine(RuleBasedStateMachine):
     def it_asks_after_every_task_in_time(self) -> None:
         """A task that falls silent is asked after, however it got where it is."""
         due = self.scheduler.next_check()
-        assert (due is not None) == self.scheduler.busy == bool(self.model.tasks)
-        assert due is None or due <= self.now + RENEW_PLACE_AFTER + CHECK_AFTER
-        assert set(self.model.held) <= set(self.scheduler.overdue(self.now + CHECK_AFTER))
-        everyone = self.scheduler.overdue(self.now + RENEW_PLACE_AFTER + CHECK_AFTER)
-        assert sorted(everyone) == sorted(self.model.tasks)
+        assert (due is not None) == bool(self.model.tasks)
+        assert due is None or due <= self.now + CHECK_AFTER
+        assert self.scheduler.busy == bool(self.model.tasks or self.model.ending)
+        assert sorted(self.scheduler.members) == sorted(self.model.tasks)
 
     @invariant()
     def it_can_be_shown(self) -> None:
         """What is shown agrees with what is."""
         view = pool_view(self.scheduler)
-        assert {device.task_id: device.key for device in view.devices if device.task_id} == self.model.held
+        assert {device.task_id: device.key for device in view.devices if device.state == "leased"} == self.model.held
+        assert view.leased == len(self.model.held) + len(self.model.ending)
         assert [place.id for place in view.queue] == self.model.queued
         assert pool_details(self.scheduler).startswith("**Pool default**\n")
 
@@ -322,6 +327,8 @@ class PoolMachine(RuleBasedStateMachine):
         place = {"submitted_at": lease.assigned_at, "attempts": lease.attempt, "known": True}
         again = entry(lease.task_id, *tags, **place, **fields)
         says = None if end is None else LeaseEnd(lease_id=lease.id, served=end, reason="it lapsed")
+        if kind is SettleKind.RESET:
+            return Settlement(kind=kind, task_id=lease.task_id, before=self.now, entry=again)
         return settlement(kind, lease, again if kind is SettleKind.REQUEUE else None, says)
 
     def _order(self, order: DeviceOrder | HostOrder) -> None:
@@ -346,7 +353,7 @@ class PoolMachine(RuleBasedStateMachine):
         """Check the leases that are new: the cap was kept, and their numbers are right."""
         fresh = sorted((each for each in self.scheduler.held if each not in self.leases), key=lambda each: each.fencing)
         cap = self.scheduler.config.max_concurrent
-        assert not fresh or cap is None or len(self.scheduler.held) <= cap
+        assert not fresh or cap is None or len(self.model.held) + len(self.model.ending) <= cap
         for lease in fresh:
             assert lease.fencing > max((before.fencing for before in self.leases), default=0)
             assert lease.fencing >= int(self.now * 1000)

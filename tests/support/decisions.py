@@ -47,14 +47,15 @@ class Decisions(Interceptor):
         Raises:
             DecidedOtherwise: something that was in it is not, or is not the same.
         """
-        orders = iter(self._orders.get(history.run_id, []))
+        # A run that was reset is replayed under the id of the one that it was made of.
+        orders, answers = iter(self._orders.pop(history.run_id, [])), self._answers.pop(history.run_id, {})
         for event in history.events:
             if event.HasField("activity_task_scheduled_event_attributes"):
                 _compare(event.activity_task_scheduled_event_attributes.input.payloads, next(orders))
             elif event.HasField("workflow_execution_update_completed_event_attributes"):
                 completed = event.workflow_execution_update_completed_event_attributes
                 if completed.outcome.HasField("success"):
-                    answer = self._answers[history.run_id][completed.meta.update_id]
+                    answer = answers[completed.meta.update_id]
                     _compare(completed.outcome.success.payloads, [answer])
 
     def _answered(self, run_id: str, update_id: str, answer: Any) -> None:

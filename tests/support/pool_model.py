@@ -36,6 +36,18 @@ class ModelTask:
     avoids: Sequence[str] = ()
     device: str | None = None
     lease_id: str | None = None
+    after: str | None = None
+    """The device on which its work has to end before it waits again."""
+
+
+@dataclass(kw_only=True)
+class Ending:
+    """A lease that its task let go of, and that holds its device until its work must have ended."""
+
+    task_id: str
+    lease_id: str | None
+    before: ModelTask
+    until: float
 
 
 @dataclass(kw_only=True)
@@ -72,13 +84,16 @@ class PoolModel:
     devices: dict[str, ModelDevice] = field(default_factory=dict)
     hosts: dict[str, ModelHost] = field(default_factory=dict)
     arrivals: int = 0
+    ending: dict[str, Ending] = field(default_factory=dict)
+    """By device."""
     decided_at: float = 0.0
     """When it gave devices away last: those that rested till then were awake."""
 
     @property
     def queued(self) -> list[str]:
         """The tasks that wait, first served first."""
-        return sorted((task_id for task_id, task in self.tasks.items() if task.device is None), key=self._place)
+        waiting = (task_id for task_id, task in self.tasks.items() if task.device is None and task.after is None)
+        return sorted(waiting, key=self._place)
 
     @property
     def held(self) -> dict[str, str]:
@@ -100,6 +115,8 @@ class PoolModel:
         device = self.devices[key]
         if key in self.held.values():
             return "leased"
+        if key in self.ending:
+            return "releasing"
         if device.quarantined:
             return "quarantined"
         if device.rests_until > self.decided_at:
@@ -132,30 +149,81 @@ class PoolModel:
         """Take tasks in, and return for each whether it was."""
         answers = []
         for entry in entries:
-            known = entry.task_id in self.tasks
-            taken = known or entry.known or len(self.queued) < self.depth
+            known, ending = entry.task_id in self.tasks, self._ending_of(entry.task_id)
+            taken = known or ending is not None or entry.known or len(self.queued) < self.depth
             if known:
                 self.tasks[entry.task_id].heard_at = now
             elif taken:
                 self._queue(entry, now, None)
-                self.decide(now)
+                self.tasks[entry.task_id].after = ending
+                if ending is None:
+                    self.decide(now)
             answers.append(taken)
         return answers
 
     def settle(self, messages: Iterable[Settlement], now: float) -> None:
         """Take back what these messages give back."""
         for message in messages:
+            if message.kind is SettleKind.RESET:
+                self._begin_anew(message, now)
+                continue
+            before = self._take_back(message, now)
             task = self.tasks.get(message.task_id)
-            in_time = task is not None and message.lease is not None and task.lease_id == message.lease.id
-            waits = task is not None and task.device is None
-            if in_time or (message.kind is SettleKind.WITHDRAW and (waits or message.lease is None)):
-                self.tasks.pop(message.task_id, None)
-                if task is not None and task.device is not None and message.end is not None:
-                    self._judge(task, message.end, now)
+            if message.kind is SettleKind.WITHDRAW and task and task.device is None and task.after is None:
+                del self.tasks[message.task_id]
             self._forget_devices()
-            if message.kind is SettleKind.REQUEUE and message.entry and message.task_id not in self.tasks:
-                self._queue(message.entry, now, task if in_time else None)
+            known = message.task_id in self.tasks or self._ending_of(message.task_id)
+            if message.kind is SettleKind.REQUEUE and message.entry and not known:
+                self._queue(message.entry, now, before)
         self.decide(now)
+
+    def lose(self, task_ids: Iterable[str], now: float) -> None:
+        """Take back what tasks have whose workflows are gone."""
+        for task_id in task_ids:
+            self._let_go(task_id, self.tasks.pop(task_id), now)
+        self.decide(now)
+
+    def _take_back(self, message: Settlement, now: float) -> ModelTask | None:
+        """Free the device of the lease that a message is about, and return the task as it was."""
+        task, key = self.tasks.get(message.task_id), self._ending_of(message.task_id)
+        lease_id = message.lease.id if message.lease else None
+        everything = message.kind is SettleKind.WITHDRAW and message.lease is None
+        if key is not None and lease_id is not None and self.ending[key].lease_id == lease_id:
+            before = self.ending[key].before
+            self._judge(key, lease_id, message.end, now)
+            self._end(key)
+            return before
+        if key is not None and everything:
+            self.tasks.pop(message.task_id, None)
+        elif task is not None and task.device is not None and (everything or task.lease_id == lease_id):
+            self._judge(task.device, task.lease_id, message.end, now)
+            return self.tasks.pop(message.task_id)
+        return None
+
+    def _begin_anew(self, message: Settlement, now: float) -> None:
+        key, task = self._ending_of(message.task_id), self.tasks.pop(message.task_id, None)
+        if key is not None:
+            before: ModelTask | None = self.ending[key].before
+        else:
+            before = task
+            key = self._let_go(message.task_id, task, now) if task else None
+        if message.entry is not None:
+            self._queue(message.entry, now, before)
+            self.tasks[message.task_id].after = key
+
+    def _let_go(self, task_id: str, task: ModelTask, now: float) -> str | None:
+        if task.device is not None:
+            self.ending[task.device] = Ending(task_id=task_id, lease_id=task.lease_id, before=task, until=now + 15)
+        return task.device
+
+    def _ending_of(self, task_id: str) -> str | None:
+        return next((key for key, ending in self.ending.items() if ending.task_id == task_id), None)
+
+    def _end(self, key: str) -> None:
+        ending = self.ending.pop(key)
+        if (task := self.tasks.get(ending.task_id)) is not None and task.after == key:
+            task.after = None
+        self._forget_devices()
 
     def register(self, snapshot: HostSnapshot, now: float) -> int:
         """Take in a host."""
@@ -171,6 +239,9 @@ class PoolModel:
         for spec in snapshot.devices:
             key = device_key(snapshot.host_id, spec.id)
             self.devices.setdefault(key, ModelDevice(host=snapshot.host_id, spec=spec)).spec = spec
+        for spec in snapshot.devices:
+            if (key := device_key(snapshot.host_id, spec.id)) in self.ending:
+                self._end(key)
         self._forget_devices()
         self.decide(now)
         return host.incarnation
@@ -201,11 +272,13 @@ class PoolModel:
     def decide(self, now: float) -> None:
         """Give devices away until nobody can get one."""
         self.decided_at = now
+        for key in [key for key, ending in self.ending.items() if ending.until <= now]:
+            self._end(key)
         while (pair := self._next_pair()) is not None:
             self.tasks[pair[0]].device = pair[1]
 
     def _next_pair(self) -> tuple[str, str] | None:
-        if self.cap is not None and len(self.held) >= self.cap:
+        if self.cap is not None and len(self.held) + len(self.ending) >= self.cap:
             return None
         pairs = ((task_id, key) for task_id in self.queued for key in self._choices(task_id))
         return next(pairs, None)
@@ -215,10 +288,10 @@ class PoolModel:
         choices = [key for key in self.idle if self.fits(task_id, key) and not self.avoids(task_id, key)]
         return sorted(choices, key=lambda key: self.devices[key].host in hosts)
 
-    def _judge(self, task: ModelTask, end: LeaseEnd, now: float) -> None:
-        if end.lease_id != task.lease_id or task.device is None:
+    def _judge(self, key: str, lease_id: str | None, end: LeaseEnd | None, now: float) -> None:
+        if end is None or end.lease_id != lease_id:
             return
-        device = self.devices[task.device]
+        device = self.devices[key]
         device.failures = 0 if end.served else device.failures + 1
         device.rests_until = now + 10 * device.failures
         device.quarantined |= device.failures >= 3
@@ -241,7 +314,7 @@ class PoolModel:
         self.arrivals += before is None
 
     def _forget_devices(self) -> None:
-        taken = self.held.values()
+        taken = [*self.held.values(), *self.ending]
         for key, device in list(self.devices.items()):
             if device.spec.id not in self.hosts[device.host].devices and key not in taken:
                 del self.devices[key]

@@ -65,13 +65,18 @@ def snapshot(host_id: str, devices: Iterable[DeviceSpec], instance: str = "one",
 
 
 def register(
-    scheduler: TaskScheduler, host_id: str, devices: Iterable[DeviceSpec], now: float = START, instance: str = "one"
+    scheduler: TaskScheduler,
+    host_id: str,
+    devices: Iterable[DeviceSpec],
+    now: float = START,
+    instance: str = "one",
+    **told: Any,
 ) -> Registration:
-    """Have a host enrolled, and registered once more."""
+    """Have a host enrolled, and registered once more; it tells what else `HostSnapshot` has."""
     enroll(scheduler.records, HostKey(host_id=host_id, public_key=key_of(host_id).public), now)
     serial = standing_of(scheduler.records, host_id).serial + 1
-    said = snapshot(host_id, devices, instance, serial)
-    return scheduler.register(said, now)
+    said = HostSnapshot(host_id=host_id, instance=instance, devices=tuple(devices), serial=serial, **told)
+    return scheduler.register(key_of(host_id).signed_snapshot(said, "default"), now)
 
 
 def pool(*devices: DeviceSpec, registry: StrategyRegistry = STRATEGIES, **config: Any) -> TaskScheduler:

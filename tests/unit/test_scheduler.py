@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from support.rules import START, again, busy_pool, device, entry, holders, pool, queued, register, settlement
+from toolcrib.scheduling.asking import START_WITHIN
 from toolcrib.scheduling.config import PoolConfig
 from toolcrib.scheduling.errors import from_body
 from toolcrib.scheduling.messages import SettleKind, Settlement
-from toolcrib.scheduling.scheduler import START_WITHIN, TaskScheduler
+from toolcrib.scheduling.scheduler import TaskScheduler
 
-RELEASE, REQUEUE, RETURN, WITHDRAW = SettleKind
+RELEASE, REQUEUE, RETURN, WITHDRAW, _ = SettleKind
 
 
 @pytest.fixture
@@ -84,7 +85,7 @@ def test_a_task_of_an_earlier_life_of_the_pool_gets_its_old_place() -> None:
     assert [(lease.task_id, lease.attempt) for lease in scheduler.held] == [("old", 3)]
 
 
-@pytest.mark.parametrize("kind", SettleKind)
+@pytest.mark.parametrize("kind", [RELEASE, REQUEUE, RETURN, WITHDRAW])
 def test_a_device_that_comes_back_is_assigned_in_the_same_decision(scheduler: TaskScheduler, kind: SettleKind) -> None:
     """However it comes back, the next task has it at once; with `requeue` that may be the same one."""
     lease = scheduler.held[0]

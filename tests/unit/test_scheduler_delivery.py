@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from support.rules import START, again, busy_pool, device, entry, holders, pool, queued, settlement
+from support.rules import START, again, busy_pool, device, entry, holders, pool, settlement
+from toolcrib.scheduling.asking import CHECK_AFTER, CHECK_EVERY
 from toolcrib.scheduling.messages import AskedAfter, SettleKind
-from toolcrib.scheduling.scheduler import CHECK_AFTER, RENEW_PLACE_AFTER, TaskScheduler
+from toolcrib.scheduling.scheduler import TaskScheduler
 
 
 @pytest.fixture
@@ -43,38 +44,30 @@ def test_delivery_of_an_older_lease_does_not_count(scheduler: TaskScheduler) -> 
     assert scheduler.undelivered == scheduler.held
 
 
-def test_tasks_that_fall_silent_are_asked_after(scheduler: TaskScheduler) -> None:
-    """First those that should have started; those that wait and were heard of, when they should have spoken again."""
+def test_tasks_are_asked_after_in_time(scheduler: TaskScheduler) -> None:
+    """First when they should have started, later every now and then: those that wait, and those that hold devices."""
     assert scheduler.next_check() == START + CHECK_AFTER
-    assert scheduler.overdue(START + CHECK_AFTER - 1) == []
-    assert scheduler.overdue(START + CHECK_AFTER) == ["t1", "t2", "t3"]
-    assert scheduler.overdue(START + CHECK_AFTER, limit=2) == ["t1", "t2"]
-    scheduler.admit([entry("t2", known=True), entry("t1", known=True)], START + 1)
-    assert scheduler.overdue(START + 1 + CHECK_AFTER) == ["t3", "t1"]
-    assert scheduler.overdue(START + 1 + CHECK_AFTER + RENEW_PLACE_AFTER) == ["t3", "t1", "t2"]
-
-
-def test_a_task_that_is_alive_is_left_alone_for_a_while(scheduler: TaskScheduler) -> None:
-    """One that holds a device is asked after sooner than one that waits, since it keeps others from it."""
+    assert scheduler.members == ["t2", "t3", "t1"]
     now = START + CHECK_AFTER
-    assert not scheduler.asked_after(AskedAfter(alive=("t1", "t2", "t3", "nobody")), now, now + 1)
-    assert scheduler.overdue(now + 1 + CHECK_AFTER) == ["t1"]
-    assert scheduler.overdue(now + 1 + CHECK_AFTER + RENEW_PLACE_AFTER) == ["t1", "t2", "t3"]
+    assert not scheduler.asked_after(AskedAfter(gone=("nobody",), missing=("nobody",)), now, now + 1)
+    assert scheduler.next_check() == now + 1 + CHECK_EVERY
+    scheduler.settle([settlement(SettleKind.RELEASE, scheduler.held[0])], now + 2)
+    assert scheduler.members == ["t3", "t2"]
+    assert scheduler.next_check() == now + 1 + CHECK_EVERY
 
 
-def test_what_a_task_that_is_gone_had_is_taken_back(scheduler: TaskScheduler) -> None:
-    """Its lease goes to the next, its place to nobody."""
-    now = START + CHECK_AFTER
-    assert scheduler.asked_after(AskedAfter(gone=("t1", "t2", "nobody")), now, now + 1) == ["t1", "t2"]
-    assert holders(scheduler) == {"t3": "d"}
-    assert queued(scheduler) == []
+def test_a_task_that_could_not_be_told_is_asked_after_soon(scheduler: TaskScheduler) -> None:
+    """It may be gone, and keeps a device from others."""
+    scheduler.settle([settlement(SettleKind.RELEASE, scheduler.held[0])], START + 1)
+    scheduler.missed(scheduler.undelivered, START + 2)
+    assert scheduler.next_check() == START + 2
 
 
 def test_a_task_that_spoke_in_the_meantime_is_believed(scheduler: TaskScheduler) -> None:
     """What Temporal said was true when it was asked, and may not be by now."""
     asked_at = START + CHECK_AFTER
     scheduler.admit([entry("t1", known=True)], asked_at)
-    assert scheduler.asked_after(AskedAfter(gone=("t1",)), asked_at, asked_at + 1) == []
+    assert scheduler.asked_after(AskedAfter(gone=("t1",)), asked_at, asked_at + 1) == {}
     assert holders(scheduler) == {"t1": "d"}
 
 

@@ -67,9 +67,9 @@ def test_s1_42_a_leased_device_that_its_host_calls_idle_stays_leased() -> None:
     assert holders(scheduler) == {"t1": "d"}
 
 
-@pytest.mark.parametrize("state", [DeviceState.RESTING, DeviceState.QUARANTINED, DeviceState.RELEASING])
+@pytest.mark.parametrize("state", [DeviceState.RESTING, DeviceState.QUARANTINED])
 def test_a_restart_of_the_host_does_not_mend_a_device(state: DeviceState) -> None:
-    """One that rests, is quarantined or not yet clean stays so; no task gets it."""
+    """One that rests or is quarantined stays so; no task gets it."""
     scheduler = pool(device("d"))
     scheduler.state.devices["h/d"].turn(state, START, "it failed three times")
     scheduler.silence(GONE, START)

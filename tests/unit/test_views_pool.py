@@ -15,7 +15,7 @@ from toolcrib.scheduling.views import moment
 
 POOL = (
     *("name", "strategy", "max_concurrent", "max_queue_depth", "claim_timeout", "lease_ttl", "max_attempts"),
-    *("queued", "leased", "devices", "hosts", "queue", "problem"),
+    *("queued", "leased", "devices", "hosts", "queue", "problem", "opens_at"),
 )
 DEVICE = (
     *("key", "id", "host_id", "driver_type", "tags", "properties", "state", "in_service", "reason"),

@@ -10,7 +10,7 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from support.lab import Lab, until_status
+from support.lab import Lab, eventually, until_pool, until_status
 from toolcrib.activities.pool_calls import PoolCalls
 from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.client import TaskCancelled, TaskHandle, Toolcrib, UnknownPool
@@ -87,13 +87,23 @@ async def test_grants_reach_tasks_that_run_and_the_others_are_told_of(lab: Lab) 
     assert [attempt.host_id for attempt in (await until_status(running, "assigned")).attempts] == ["lab-1"]
 
 
-async def test_asked_after_are_the_living_and_the_gone(lab: Lab) -> None:
-    """A task is alive while its workflow has an open run, also if more are asked after than are looked up at once."""
+async def test_asked_after_are_the_living_the_gone_and_those_that_nobody_knows(lab: Lab) -> None:
+    """Of a pool's tasks it is told whose workflow is closed, and whose is not there; strangers come forward."""
     crib = await lab.pool()
-    running, ended = await crib.submit("echo"), await _ended(crib)
+    link = PoolLinks(lab.client).to("lab")
+    running, ended, stranger = [await crib.submit("echo") for _ in range(3)]
     nobody = [f"task-nobody-{number}" for number in range(50)]
-    found = await run(calls(lab.client).ask_after, [running.id, ended.id, *nobody])
-    assert (found.alive, found.gone) == ((running.id,), (ended.id, *nobody))
+    for task_id in nobody:
+        await link.admit(entry(task_id))
+    await lab.client.get_workflow_handle(ended.id).terminate()
+    await link.settle(Settlement(kind=SettleKind.WITHDRAW, task_id=stranger.id))
+    await until_pool(crib, lambda pool: stranger.id not in [one.id for one in pool.queue])
+    found = await eventually(
+        lambda: run(calls(lab.client).ask_after, "lab"), lambda found: found.strangers == (stranger.id,)
+    )
+    assert (found.gone, sorted(found.missing)) == ((ended.id,), sorted(nobody))
+    pool = await until_pool(crib, lambda pool: stranger.id in [one.id for one in pool.queue])
+    assert [one.id for one in pool.queue][:3] == [running.id, ended.id, stranger.id]
 
 
 async def test_what_local_activities_lack_the_link_has(lab: Lab) -> None:

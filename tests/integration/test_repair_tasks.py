@@ -1,0 +1,97 @@
+"""Tasks that a person terminates, deletes or resets: what they held is taken back, and nothing runs twice."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+
+import pytest
+from temporalio.client import WorkflowUpdateFailedError
+
+from support.lab import Lab, slot, until, until_pool, until_status
+from support.operator import delete, reset, reset_points, terminate, within_a_minute, workflow
+from support.runners import CONTROLLED, controlled
+from toolcrib.client import TaskHandle
+from toolcrib.scheduling.messages import Claim, Progress
+
+
+async def claim(lab: Lab, task: TaskHandle, lease_id: str) -> None:
+    """Claim a lease as its host would."""
+    request = Claim(lease_id=lease_id, host_id="lab-1", claim_id=uuid.uuid4().hex)
+    await workflow(lab, task.id).execute_update("claim", request)
+
+
+@pytest.mark.parametrize("end", ["terminate", "delete"])
+async def test_scenario_s33_a_task_that_was_killed_gives_its_device_back(lab: Lab, end: str) -> None:
+    """A running task is terminated or deleted: its work ends, then another gets the device, within a minute."""
+    crib = await lab.pool(lease_ttl=6)
+    async with lab.host(goal=CONTROLLED):
+        killed, after = f"s33-{end}-killed", f"s33-{end}-after"
+        task = await crib.submit(killed)
+        await until_status(task, "dispatched")
+        waits = await crib.submit(after)
+        if end == "terminate":
+            await terminate(lab, task.id)
+        else:
+            await delete(lab, task.id)
+        await within_a_minute(waits.status, lambda view: view.status == "dispatched")
+        assert killed in controlled.cancelled
+        controlled.finish(after)
+        await waits.result()
+        await until_pool(crib, lambda pool: pool.leased == 0 and pool.devices[0].state == "idle")
+
+
+@pytest.mark.parametrize("end", ["terminate", "delete"])
+async def test_scenario_s51_a_task_that_was_killed_while_it_waited_leaves_the_queue(lab: Lab, end: str) -> None:
+    """A queued task is terminated or deleted, however long it has waited: its place is free within a minute."""
+    crib = await lab.pool()
+    tasks = [await crib.submit(f"s51-{n}") for n in range(3)]
+    await until_pool(crib, lambda pool: pool.queued == 3)
+    if end == "terminate":
+        await terminate(lab, tasks[1].id)
+    else:
+        await delete(lab, tasks[1].id)
+    view = await within_a_minute(crib.pool().show, lambda pool: pool.queued == 2)
+    assert [entry.id for entry in view.queue] == [tasks[0].id, tasks[2].id]
+
+
+async def test_an_assigned_task_that_was_terminated_gives_its_device_back(lab: Lab) -> None:
+    """A lease that nobody has claimed is taken back, too, and its host cannot claim it any more."""
+    crib = await lab.pool(lease_ttl=3, claim_timeout=600)
+    await lab.register_only()
+    task, waits = await crib.submit("echo 1"), await crib.submit("echo 2")
+    view = await until_status(task, "assigned")
+    await terminate(lab, task.id)
+    await within_a_minute(crib.pool().show, lambda pool: [device.task_id for device in pool.devices] == [waits.id])
+    with pytest.raises(Exception, match=r"completed|not found"):
+        await claim(lab, task, view.attempts[0].lease_id)
+
+
+@pytest.mark.parametrize("point", ["first", "last"])
+async def test_case_e03_a_task_that_is_reset_while_it_runs_begins_anew(lab: Lab, point: str) -> None:
+    """Its new run gets a new lease when the old work has ended; the old one is refused, and its client waits on."""
+    crib = await lab.pool(lease_ttl=6)
+    goal = f"e03-{point}"
+    async with lab.host(devices=[slot("a")], goal=CONTROLLED):
+        task = await crib.submit(goal)
+        old = (await until_status(task, "dispatched")).attempts[0].lease_id
+        await workflow(lab, task.id).signal("progress", Progress(lease_id=old, value=0.5))
+        await until(task, lambda view: view.progress == 0.5)
+        waiting = asyncio.create_task(task.result())
+        points = await reset_points(lab, task.id)
+        await reset(lab, task.id, points[0] if point == "first" else points[-1])
+        view = await until(task, lambda view: view.status == "dispatched" and view.attempts[-1].lease_id != old)
+        assert goal in controlled.cancelled
+        assert controlled.started(goal) == 2
+        assert view.progress is None
+        with pytest.raises(WorkflowUpdateFailedError) as refused:
+            await claim(lab, task, old)
+        assert getattr(refused.value.cause, "type", None) == "lease_superseded"
+        await workflow(lab, task.id).signal("progress", Progress(lease_id=old, value=0.9))
+        controlled.finish(goal, "new")
+        assert await waiting == "new"
+        view = await task.status()
+        assert view.progress == 1.0
+        assert [attempt.outcome for attempt in view.attempts if attempt.lease_id != old] == ["done"]
+        await until_pool(crib, lambda pool: pool.leased == 0 and pool.devices[0].state == "idle")
+        assert controlled.started(goal) == 2
