@@ -9,17 +9,18 @@ from typing import Any, Final
 from temporalio.client import Client
 
 from toolcrib.activities.pool_link import PoolLinks
+from toolcrib.activities.pools import find_pools
 from toolcrib.client.external import ExternalHandle, ExternalTask
 from toolcrib.client.group import Group, GroupHandle
 from toolcrib.client.listing import list_tasks
 from toolcrib.client.pool import PoolHandle
 from toolcrib.client.submission import Submission
 from toolcrib.client.task import TaskHandle
-from toolcrib.scheduling.errors import QueueFull, ToolcribError
+from toolcrib.scheduling.errors import QueueFull, ToolcribError, UnknownPool
 from toolcrib.scheduling.external import parse_external
 from toolcrib.scheduling.names import DEFAULT_POOL
 from toolcrib.scheduling.request import TaskRequest, parse_request
-from toolcrib.scheduling.views import State, Status, TaskView
+from toolcrib.scheduling.views import PoolView, State, Status, TaskView
 
 SLICE: Final = 100
 """Requests admitted together: few enough that all of them are started while their admissions are fresh."""
@@ -160,8 +161,24 @@ class Toolcrib:
         group: str | None = None,
         limit: int = 100,
     ) -> list[TaskView]:
-        """Return tasks, the newest first; one submitted within the last second may still be missing."""
-        return await list_tasks(self._client, status=status, state=state, pool=pool, group=group, limit=limit)
+        """Return tasks, the newest first; one submitted within the last second may still be missing.
+
+        Raises:
+            UnknownPool: there is no such pool, and no task of it.
+        """
+        found = await list_tasks(self._client, status=status, state=state, pool=pool, group=group, limit=limit)
+        if pool is not None and not found:
+            await self.pool(pool).check_exists()
+        return found
+
+    async def pools(self) -> list[PoolView]:
+        """Return the pools, by name; one created within the last second may still be missing."""
+        names = sorted([found.name async for found in find_pools(self._client)])
+        views = await asyncio.gather(*(self.pool(name).show() for name in names), return_exceptions=True)
+        for view in views:
+            if isinstance(view, BaseException) and not isinstance(view, UnknownPool):
+                raise view
+        return [view for view in views if isinstance(view, PoolView)]
 
     def external(self, name: str, *, group: Group | None = None, pool: str | None = None) -> ExternalTask:
         """Return a task that runs elsewhere, to be used as `async with`, or to be started; it takes no device.

@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final
 
-from temporalio.client import Client, WorkflowHandle
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 from temporalio.common import QueryRejectCondition
 
 from toolcrib.activities.pool_link import PoolLinks
@@ -80,6 +80,20 @@ class PoolHandle:
             )
         )
         return view
+
+    async def check_exists(self) -> None:
+        """Check that the pool's workflow runs; this needs no scheduler.
+
+        Raises:
+            UnknownPool: it does not, or not any more.
+        """
+
+        async def check() -> None:
+            found = await self._handle.describe(rpc_timeout=TIMEOUT)
+            if found.status is not WorkflowExecutionStatus.RUNNING:
+                raise UnknownPool.ended(self.name)
+
+        await self._ask(check)
 
     async def assign(self) -> int:
         """Have the pool decide now, and return how many leases it granted; it also decides by itself.

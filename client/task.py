@@ -14,7 +14,9 @@ from temporalio.client import (
     WorkflowFailureError,
     WorkflowHandle,
     WorkflowQueryFailedError,
+    WorkflowQueryRejectedError,
 )
+from temporalio.common import QueryRejectCondition
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -28,6 +30,7 @@ from toolcrib.scheduling.errors import (
     TaskCancelled,
     TaskEnded,
     TaskFailed,
+    UnknownPool,
     UnknownTask,
 )
 from toolcrib.scheduling.names import EXTERNAL_TASK, SCHEDULED_TASK, pool_workflow_id
@@ -168,12 +171,19 @@ class TaskHandle:
         return (await self._describe()).status is not WorkflowExecutionStatus.TERMINATED
 
     async def _pending_reason(self, pool: str) -> PendingReason | None:
-        pool_handle = self._client.get_workflow_handle(pool_workflow_id(pool))
         try:
-            reasons: dict[str, PendingReason] = await pool_handle.query(
-                POOL_REASONS, [self.id], result_type=dict[str, PendingReason], rpc_timeout=QUERY_TIMEOUT
+            reasons: dict[str, PendingReason] = await self._client.get_workflow_handle(pool_workflow_id(pool)).query(
+                POOL_REASONS,
+                [self.id],
+                result_type=dict[str, PendingReason],
+                reject_condition=QueryRejectCondition.NOT_OPEN,
+                rpc_timeout=QUERY_TIMEOUT,
             )
-        except (RPCError, WorkflowQueryFailedError):
+        except WorkflowQueryRejectedError:
+            return _no_pool(UnknownPool.ended(pool))
+        except RPCError as error:
+            return _no_pool(UnknownPool.named(pool)) if error.status is RPCStatusCode.NOT_FOUND else None
+        except WorkflowQueryFailedError:
             return None
         return reasons.get(self.id)
 
@@ -188,6 +198,10 @@ class TaskHandle:
                     "no scheduler answers", hint="Start one: toolcrib worker --role scheduler (or see: toolcrib doctor)"
                 ) from None
             raise
+
+
+def _no_pool(error: UnknownPool) -> PendingReason:
+    return PendingReason(code="out_of_service", text=error.message)
 
 
 def _cut_short(view: TaskView, reason: str) -> TaskView:

@@ -9,6 +9,7 @@ from typing import Final
 
 import structlog
 from temporalio.client import Client
+from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 from temporalio.exceptions import TemporalError
 
 from toolcrib.activities.dispatcher import TaskDispatcher
@@ -37,6 +38,7 @@ LOOK_EVERY: Final = 15.0
 PATIENCE: Final = 5.0
 """Seconds that a worker takes to leave, before its work may finish."""
 
+_POOL: Final = SearchAttributeKey.for_keyword("ToolcribPool")
 _log = structlog.get_logger(__name__)
 
 
@@ -184,6 +186,7 @@ class HostAgent:
             task_queue=TASKS_QUEUE,
             start_signal=HOST_HELLO,
             start_signal_args=[presence],
+            search_attributes=TypedSearchAttributes([SearchAttributePair(_POOL, self._host.pool)]),
             static_summary=f"Host {self._host.id} of pool {self._host.pool}",
         )
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Final
 
 from temporalio import workflow
+from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import ActivityError
 from temporalio.exceptions import TimeoutError as ActivityTimeout
 
@@ -15,6 +16,7 @@ from toolcrib.workflows.contract import HOST_HELLO, PRESENCE
 from toolcrib.workflows.pool_calls import ONCE, silence
 
 PICK_UP: Final = timedelta(seconds=30)
+_POOL: Final = SearchAttributeKey.for_keyword("ToolcribPool")
 LIFETIME: Final = timedelta(days=3650)
 
 
@@ -42,6 +44,8 @@ class Host:
     @workflow.signal(name=HOST_HELLO)
     def hello(self, presence: Presence) -> None:
         """Take note of a worker that has just registered."""
+        if presence.pool != self._latest.pool:
+            workflow.upsert_search_attributes([_POOL.value_set(presence.pool)])
         if presence.incarnation >= self._latest.incarnation or presence.pool != self._latest.pool:
             self._latest, self._hellos = presence, self._hellos + 1
 

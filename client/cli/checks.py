@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final
 
+from toolcrib.client.cli.findings import Check, judge_pool, judge_strays
 from toolcrib.client.cli.session import Session
 from toolcrib.scheduling.errors import ToolcribError, UnknownPool
-from toolcrib.scheduling.names import DEFAULT_POOL, DEVICE_POOL, POOLS_QUEUE
+from toolcrib.scheduling.names import (
+    DEFAULT_POOL,
+    HOST,
+    POOLS_QUEUE,
+    SCHEDULED_TASK,
+    host_workflow_id,
+    pool_workflow_id,
+)
 
 if TYPE_CHECKING:
     from temporalio.client import Client
@@ -19,22 +26,10 @@ if TYPE_CHECKING:
     from toolcrib.worker.target import Target
 
 POOL_TIMEOUT: Final = 10.0
+MOST_STRAYS: Final = 1_000
+"""Of the tasks that name a pool that does not run, so many are counted."""
 POLLED_WITHIN: Final = 120.0
 """A worker's poll lasts a minute at most, so one that was not seen for longer is gone."""
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that was looked at: fine, worth a note, or a problem that keeps toolcrib from working."""
-
-    name: str
-    verdict: Literal["ok", "note", "problem"]
-    text: str
-    hint: str | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it as data."""
-        return asdict(self)
 
 
 async def examine(session: Session) -> list[Check]:
@@ -47,7 +42,7 @@ async def examine(session: Session) -> list[Check]:
         target = find_target(session.address, session.namespace)
         client = await open_client(target)
     except ToolcribError as error:
-        return [_problem("server", error)]
+        return [Check.refused("server", error)]
     checks = [Check("server", "ok", f"connected to {target}")]
     steps: tuple[tuple[str, str, Awaitable[None]], ...] = (
         ("namespace", f"{target.namespace!r} exists", check_namespace(client, target)),
@@ -68,9 +63,9 @@ async def _checked(name: str, good: str, step: Awaitable[None]) -> Check:
     try:
         await step
     except ToolcribError as error:
-        return _problem(name, error)
+        return Check.refused(name, error)
     except RPCError as error:
-        return _problem(name, explain_rpc(error))
+        return Check.refused(name, explain_rpc(error))
     return Check(name, "ok", good)
 
 
@@ -97,45 +92,52 @@ async def _check_scheduler(client: Client, target: Target) -> Check:
 
 
 async def _check_pools(session: Session, client: Client) -> list[Check]:
-    query = f"WorkflowType = '{DEVICE_POOL}' AND ExecutionStatus = 'Running'"
-    prefix = "toolcrib-pool-"
-    names = [found.id.removeprefix(prefix) async for found in client.list_workflows(query)]
-    if not names:
-        return [_problem("pool", UnknownPool.named(DEFAULT_POOL))]
+    from toolcrib.activities.pools import find_pools
+
+    names = sorted([found.name async for found in find_pools(client)])
+    strays = await _check_strays(client, names)
+    if not names and not strays:
+        return [Check.refused("pool", UnknownPool.named(DEFAULT_POOL))]
     async with session.client() as crib:
-        return [await _check_pool(name, crib.pool(name).show()) for name in sorted(names)]
+        found = [await _check_pool(name, crib.pool(name).show()) for name in names]
+    return [check for checks in found for check in checks] + strays
 
 
-async def _check_pool(name: str, showing: Awaitable[PoolView]) -> Check:
+async def _check_strays(client: Client, running: list[str]) -> list[Check]:
+    """Look for open tasks and hosts that name pools which do not run."""
+    from temporalio.client import WorkflowExecutionStatus
+    from temporalio.common import SearchAttributeKey
+    from temporalio.service import RPCError
+
+    others = "".join(f" AND ToolcribPool != '{name}'" for name in running)
+    query = f"WorkflowType IN ('{SCHEDULED_TASK}', '{HOST}') AND ExecutionStatus = 'Running'{others}"
+    tasks, hosts = Counter[str](), defaultdict[str, list[str]](list)
+    async for found in client.list_workflows(query, limit=MOST_STRAYS):
+        pool = found.typed_search_attributes.get(SearchAttributeKey.for_keyword("ToolcribPool"))
+        if pool is None or pool in running:
+            continue
+        if found.workflow_type == HOST:
+            hosts[pool].append(found.id.removeprefix(host_workflow_id("")))
+        else:
+            tasks[pool] += 1
+    checks = []
+    for pool in sorted({*tasks, *hosts}):
+        try:
+            status = (await client.get_workflow_handle(pool_workflow_id(pool)).describe()).status
+        except RPCError:
+            status = None
+        if status is not WorkflowExecutionStatus.RUNNING:
+            checks.append(judge_strays(pool, tasks=tasks[pool], hosts=hosts[pool], ended=status is not None))
+    return checks
+
+
+async def _check_pool(name: str, showing: Awaitable[PoolView]) -> list[Check]:
     try:
         async with asyncio.timeout(POOL_TIMEOUT):
             view = await showing
     except ToolcribError as error:
-        return _problem(f"pool {name}", error)
+        return [Check.refused(f"pool {name}", error)]
     except TimeoutError:
         hint = "A scheduler must be running; if one is, read its log"
-        return Check(f"pool {name}", "problem", "does not answer", hint)
+        return [Check(f"pool {name}", "problem", "does not answer", hint)]
     return judge_pool(view)
-
-
-def judge_pool(view: PoolView) -> Check:
-    """Return what there is to say of a pool that answers."""
-    name = f"pool {view.name}"
-    states = Counter(device.state for device in view.devices)
-    counted = ", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "no devices"
-    text = f"{view.strategy}, {counted}, {view.queued} queued"
-    if view.problem:
-        hint = f"Correct the strategy, or choose another: toolcrib pool configure {view.name} --strategy NAME"
-        return Check(name, "problem", f"grants nothing: {view.problem}", hint)
-    if not any(host.state == "online" for host in view.hosts):
-        return Check(name, "note", f"{text}, no host online", "Start one: toolcrib worker --role host --config FILE")
-    broken = [device.key for device in view.devices if device.state == "quarantined"]
-    if broken:
-        return Check(
-            name, "note", f"{text}; quarantined: {', '.join(broken)}", f"See: toolcrib device list --pool {view.name}"
-        )
-    return Check(name, "ok", text)
-
-
-def _problem(name: str, error: ToolcribError) -> Check:
-    return Check(name, "problem", error.message, error.hint)

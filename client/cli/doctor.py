@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from toolcrib.client.cli.checks import Check, examine
+from toolcrib.client.cli.checks import examine
 from toolcrib.client.cli.command import command, new_app
+from toolcrib.client.cli.findings import Check
 from toolcrib.client.cli.output import say, say_json
 from toolcrib.client.cli.session import Session
 from toolcrib.scheduling.errors import NotSetUp

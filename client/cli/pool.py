@@ -1,4 +1,4 @@
-"""`toolcrib pool create|configure|show|assign`."""
+"""`toolcrib pool create|configure|show|list|assign`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from toolcrib.client.cli.options import (
     Strategy,
     pool_options,
 )
-from toolcrib.client.cli.output import note, say, say_json, say_view
-from toolcrib.client.cli.pool_view import say_pool
+from toolcrib.client.cli.output import note, say, say_json, say_view, say_views
+from toolcrib.client.cli.pool_view import say_pool, say_pools
 from toolcrib.client.cli.session import Session
 
 if TYPE_CHECKING:
@@ -92,6 +92,19 @@ async def show(session: Session, name: AnyPool = None) -> None:
         say_view(view)
     else:
         say_pool(view)
+
+
+@command(app, "list", examples=["toolcrib pool list", "toolcrib pool list -o json | jq '.[].name'"])
+async def list_pools(session: Session) -> None:
+    """List the pools."""
+    async with session.client() as crib:
+        views = await crib.pools()
+    if session.as_json:
+        say_views(views)
+    elif views:
+        say_pools(views)
+    else:
+        note("no pools; create one: toolcrib pool create NAME")
 
 
 @command(app, "assign", examples=["toolcrib pool assign", "toolcrib pool assign phones"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from toolcrib.client.cli.format import setting, since
+from toolcrib.client.cli.format import instant, setting, since
 from toolcrib.client.cli.output import say, say_block, say_table
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def say_pool(view: PoolView) -> None:
             ("queued", str(view.queued)),
             ("leased", str(view.leased)),
             ("problem", view.problem),
+            ("opens", instant(view.opens_at)),
         )
     )
     if view.devices:
@@ -42,6 +43,11 @@ def say_pool(view: PoolView) -> None:
         say_table(("QUEUED", "PRIORITY", "WAITED", "WHY"), map(_queue_row, view.queue))
 
 
+def say_pools(views: Iterable[PoolView]) -> None:
+    """Write pools, one a line."""
+    say_table(("POOL", "STRATEGY", "HOSTS", "DEVICES", "LEASED", "QUEUED"), map(_pool_row, views))
+
+
 def say_devices(views: Iterable[DeviceView]) -> None:
     """Write devices, one a line."""
     say_table(("DEVICE", "TYPE", "STATE", "SINCE", "TASK", "TAGS"), map(_device_row, views))
@@ -50,6 +56,11 @@ def say_devices(views: Iterable[DeviceView]) -> None:
 def say_hosts(views: Iterable[HostView]) -> None:
     """Write hosts, one a line."""
     say_table(("HOST", "STATE", "LAST SEEN", "KEY"), map(_host_row, views))
+
+
+def _pool_row(view: PoolView) -> tuple[str, ...]:
+    counts = (len(view.hosts), len(view.devices), view.leased, view.queued)
+    return view.name, view.strategy, *map(str, counts)
 
 
 def _device_row(view: DeviceView) -> tuple[str, ...]:

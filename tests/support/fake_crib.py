@@ -156,7 +156,7 @@ class FakeCrib:
     """What `connect` gives to the commands."""
 
     handles: dict[str, FakeHandle] = field(default_factory=dict)
-    pools: dict[str, FakePool] = field(default_factory=dict)
+    known_pools: dict[str, FakePool] = field(default_factory=dict)
     submitted: list[dict[str, Any]] = field(default_factory=list)
     refusal: Exception | None = None
     asked: dict[str, Any] = field(default_factory=dict)
@@ -184,7 +184,11 @@ class FakeCrib:
 
     def pool(self, name: str | None = None) -> FakePool:
         """Return the pool."""
-        return self.pools.setdefault(name or "default", FakePool(name or "default"))
+        return self.known_pools.setdefault(name or "default", FakePool(name or "default"))
+
+    async def pools(self) -> list[PoolView]:
+        """Return the views of the pools that were asked for before."""
+        return [pool.view for pool in self.known_pools.values()]
 
     async def strategies(self) -> list[str]:
         """Return two names."""

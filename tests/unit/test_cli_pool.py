@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.fake_crib import CREATED, FakeCrib, pool_view
-from toolcrib.client.cli.checks import judge_pool
 
 if TYPE_CHECKING:
     from support.cli import Run
@@ -44,7 +43,7 @@ def test_settings_of_a_pool_are_passed_as_its_fields(cli: Run, crib: FakeCrib, v
     ran = cli("pool", verb, "phones", *OPTIONS.split())
     assert (ran.code, ran.out) == (0, "")
     assert f"pool phones {verb}d" in ran.err
-    assert crib.pools["phones"].calls == [
+    assert crib.known_pools["phones"].calls == [
         (
             verb,
             {
@@ -63,7 +62,7 @@ def test_only_what_is_given_is_passed(cli: Run, crib: FakeCrib) -> None:
     """What is not given keeps its default or its value; `none` is a value."""
     cli("pool", "create", "phones")
     cli("pool", "configure", "phones", "--max-concurrent", "none")
-    assert crib.pools["phones"].calls == [("create", {}), ("configure", {"max_concurrent": None})]
+    assert crib.known_pools["phones"].calls == [("create", {}), ("configure", {"max_concurrent": None})]
 
 
 def test_under_json_a_changed_pool_is_shown(cli: Run) -> None:
@@ -105,29 +104,9 @@ def test_strategies_are_listed(cli: Run) -> None:
     assert json.loads(cli("strategies", "-o", "json").out) == ["fifo_match", "priority_fifo"]
 
 
-def test_a_pool_with_an_online_host_is_fine() -> None:
-    """Devices are counted by state."""
-    leased = {**DEVICE, "key": "lab/slot-2", "state": "leased"}
-    check = judge_pool(pool_view(devices=[DEVICE, leased], hosts=[HOST], queued=4))
-    assert (check.verdict, check.text) == ("ok", "fifo_match, 1 idle, 1 leased, 4 queued")
-
-
-def test_a_pool_without_a_host_is_noted_not_a_problem() -> None:
-    """Tasks can be submitted before a host is there."""
-    check = judge_pool(pool_view())
-    assert (check.verdict, check.text) == ("note", "fifo_match, no devices, 0 queued, no host online")
-    assert "--role host" in (check.hint or "")
-
-
-def test_quarantined_devices_are_named() -> None:
-    """A device that nobody will get until a person acts is named."""
-    check = judge_pool(pool_view(devices=[{**DEVICE, "state": "quarantined"}], hosts=[HOST]))
-    assert (check.verdict, "quarantined: lab/slot-1" in check.text) == ("note", True)
-
-
-def test_a_strategy_that_raises_is_a_problem() -> None:
-    """A pool that grants nothing because its strategy raises is a problem, with what to do."""
-    check = judge_pool(pool_view(devices=[DEVICE], hosts=[HOST], problem="picky raised KeyError"))
-    assert check.verdict == "problem"
-    assert "picky raised KeyError" in check.text
-    assert "pool configure default --strategy" in (check.hint or "")
+def test_pools_are_listed(cli: Run, crib: FakeCrib) -> None:
+    """One a line, or an array of what `pool show` has."""
+    assert "no pools" in cli("pool", "list").err
+    crib.pool().view = pool_view(devices=[DEVICE], hosts=[HOST], queued=7)
+    assert cli("pool", "list").out.splitlines()[1].split() == ["default", "fifo_match", "1", "1", "0", "7"]
+    assert [pool["queued"] for pool in json.loads(cli("pool", "list", "-o", "json").out)] == [7]
