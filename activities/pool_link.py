@@ -156,7 +156,8 @@ class PoolLink:
             raise UnknownPool.ended(self.pool) from None
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
-                raise UnknownPool.named(self.pool) from None
+                ended = "already completed" in error.message  # the server has no other way to tell
+                raise (UnknownPool.ended if ended else UnknownPool.named)(self.pool) from None
             raise
 
     async def _query(self, name: str, args: list[Any], result_type: type[Result]) -> Result:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import structlog
 from temporalio.client import Client
+from temporalio.service import RPCError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkflowRunner
 
 from toolcrib.activities.pool_calls import PoolCalls
 from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.activities.pools import ensure_pool, find_pools
-from toolcrib.scheduling.config import PoolConfig
 from toolcrib.scheduling.errors import UnknownStrategy
 from toolcrib.scheduling.names import DEFAULT_POOL, LINK_QUEUE, POOLS_QUEUE, TASKS_QUEUE
 from toolcrib.scheduling.strategies import STRATEGIES
@@ -25,6 +26,9 @@ from toolcrib.workflows.scheduled_task import ScheduledTask
 
 POLLS: Final = 20
 """A queue with fewer polls than tasks at a time has the server write the others down: slow on a single database."""
+
+LOOK_EVERY: Final = 30.0
+"""Seconds between two looks whether there is a pool `default`."""
 
 _log = structlog.get_logger(__name__)
 
@@ -58,9 +62,22 @@ async def scheduler_role(client: Client) -> AsyncIterator[None]:
         ),
         Worker(client, task_queue=LINK_QUEUE, activities=calls.patient),
     ):
-        await ensure_pool(client, DEFAULT_POOL, PoolConfig())
+        await ensure_pool(client, DEFAULT_POOL)
+        keeping = asyncio.create_task(_keep_default_pool(client))
         _log.info("scheduler ready", strategies=STRATEGIES.names())
-        yield
+        try:
+            yield
+        finally:
+            keeping.cancel()
+
+
+async def _keep_default_pool(client: Client) -> None:
+    """Create pool `default` again when it was ended."""
+    while True:
+        await asyncio.sleep(LOOK_EVERY)
+        with suppress(RPCError):
+            if await ensure_pool(client, DEFAULT_POOL):
+                _log.warning("the pool was ended; created it again", pool=DEFAULT_POOL)
 
 
 def workflow_runner() -> WorkflowRunner:

@@ -7,8 +7,10 @@ from typing import Final
 MAX_HISTORY_EVENTS: Final = 1_500
 """Of one run of a pool; the server writes down all that it knows of a run's updates with each of them."""
 
+SETTINGS: Final = "settings"
+"""The memo of a pool that has its settings, to be found when it was terminated."""
 HOST_KEYS: Final = "host_keys"
-"""The memo of a pool that has the public keys of its hosts: they are still there when the pool was terminated."""
+"""The memo of a pool that has the public keys of its hosts, likewise."""
 
 RUN_LEASE: Final = "run_lease"
 PRESENCE: Final = "presence"

@@ -60,6 +60,7 @@ from toolcrib.workflows.contract import (
     POOL_STANDING,
     POOL_STRATEGIES,
     POOL_VIEW,
+    SETTINGS,
     TELL_HOLDERS,
 )
 from toolcrib.workflows.failures import to_failure
@@ -243,7 +244,8 @@ class DevicePool:
     def configure(self, changes: dict[str, Any]) -> None:
         """Change some settings."""
         self._scheduler.configure(self._scheduler.config.changed(changes), workflow.time())
-        workflow.upsert_memo({"strategy": self._scheduler.config.strategy})
+        config = self._scheduler.config
+        workflow.upsert_memo({"strategy": config.strategy, SETTINGS: config.model_dump()})
         self._changed()
 
     @configure.validator

@@ -45,10 +45,10 @@ def judge_pool(view: PoolView) -> list[Check]:
 def judge_strays(pool: str, *, tasks: int, hosts: Iterable[str], ended: bool) -> Check:
     """Return what there is to say of a pool that does not run, and that open tasks or hosts name."""
     names = list(hosts)
-    who = [f"{tasks} open tasks"] * (tasks > 0) + [f"host {_listed(names)}"] * (len(names) > 0)
+    who = [f"{tasks} open task{'s' if tasks > 1 else ''}"] * (tasks > 0) + [f"host {_listed(names)}"] * (len(names) > 0)
     what = "was ended" if ended else "does not exist"
     hint = f"Create it: toolcrib pool create {pool}; they come back by themselves within a minute"
-    return Check(f"pool {pool}", "problem", f"it {what}, and {' and '.join(who)} wait for it", hint)
+    return Check(f"pool {pool}", "problem", f"it {what}, and {' and '.join(who)} need it", hint)
 
 
 def _summary(view: PoolView) -> Check:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.lab import Lab, slot, until_pool, until_status
 from support.operator import delete, reset, reset_points, terminate, within_a_minute
+from support.processes import toolcrib
 from support.runners import CONTROLLED, controlled
-from toolcrib.client import PoolView
+from toolcrib.client import PoolView, UnknownPool
 from toolcrib.scheduling.names import pool_workflow_id
 
 POOL = pool_workflow_id("lab")
@@ -59,3 +63,68 @@ async def test_scenario_s53_tasks_and_hosts_come_back_to_a_rebuilt_pool(lab: Lab
         assert fencing == sorted(set(fencing))
         assert [view.created_at for view in after] == sorted(view.created_at for view in after)
         await until_pool(crib, lambda pool: pool.leased == 0 and set(device_states(pool).values()) == {"idle"})
+
+
+async def test_the_scheduler_creates_pool_default_again_as_it_was(lab: Lab) -> None:
+    """Who terminates it finds it running again within a minute, with the settings it had."""
+    await lab.crib.pool().configure(max_concurrent=7, lease_ttl=9)
+    await terminate(lab, pool_workflow_id("default"))
+    with pytest.raises(UnknownPool):
+        await lab.crib.pool().show()
+
+    async def show() -> PoolView | None:
+        try:
+            return await lab.crib.pool().show()
+        except UnknownPool:
+            return None
+
+    found = await within_a_minute(show, lambda view: view is not None)
+    assert found is not None
+    assert (found.max_concurrent, found.lease_ttl) == (7, 9)
+
+
+async def test_a_pool_that_was_ended_says_so_everywhere(lab: Lab, tmp_path: Path) -> None:
+    """To clients by name, to who waits for it as the reason, and by commands, each with what to type next."""
+    crib = await lab.pool()
+    async with lab.host(devices=[slot("a")]):
+        task = await crib.submit("true", tags=["nowhere"])
+        await terminate(lab, POOL)
+        with pytest.raises(UnknownPool, match="'lab' was ended"):
+            await crib.pool().show()
+        with pytest.raises(UnknownPool, match="'lab' was ended"):
+            await crib.submit("true")
+        reason = (await task.status()).pending_reason
+        assert (reason and reason.code, "was ended" in (reason.text if reason else "")) == ("out_of_service", True)
+        code, written = await command(lab, tmp_path, "pool", "show", "lab")
+        assert (code, written.splitlines()[0]) == (4, "error: pool 'lab' was ended: its workflow no longer runs")
+        assert written.splitlines()[1].startswith("hint: Create it again: toolcrib pool create lab")
+        code, written = await command(lab, tmp_path, "pool", "list", "-o", "json")
+        assert (code, [pool["name"] for pool in json.loads(written)]) == (0, ["default"])
+        checks = await within_a_minute(lambda: doctor(lab, tmp_path), lambda checks: "pool lab" in checks)
+        assert checks["pool lab"]["verdict"] == "problem"
+        assert checks["pool lab"]["text"] == "it was ended, and 1 open task and host lab-1 need it"
+        code, written = await command(lab, tmp_path, "list", "--pool", "lab", "-o", "json")
+        assert (code, [view["id"] for view in json.loads(written)]) == (0, [task.id])
+
+
+@pytest.mark.parametrize("words", [("list", "--pool", "nope"), ("watch", "--pool", "nope"), ("pool", "show", "nope")])
+async def test_an_unknown_pool_is_refused(lab: Lab, tmp_path: Path, words: tuple[str, ...]) -> None:
+    """It is not the same as a pool without tasks."""
+    code, written = await command(lab, tmp_path, *words, "-o", "json")
+    assert (code, json.loads(written)["error"]["code"]) == (4, "unknown_pool")
+
+
+async def command(lab: Lab, folder: Path, *words: str) -> tuple[int | None, str]:
+    """Run a `toolcrib` command, and return its exit code and what it wrote."""
+    log = folder / "command"
+    async with toolcrib(lab.client, log, *words) as process, asyncio.timeout(60):
+        await process.wait()
+    written = (log / "log").read_text().removeprefix("waiting for the Temporal server to answer\n")
+    (log / "log").unlink()
+    return process.returncode, written
+
+
+async def doctor(lab: Lab, folder: Path) -> dict[str, dict[str, str]]:
+    """Return what `toolcrib doctor` finds, by name."""
+    _, written = await command(lab, folder, "doctor", "-o", "json")
+    return {check["name"]: check for check in json.loads(written)["checks"]}

@@ -107,6 +107,6 @@ def test_hosts_that_do_not_serve_are_named() -> None:
 def test_a_pool_that_is_gone_is_a_problem_of_those_who_name_it() -> None:
     """Its tasks and hosts wait; who creates it again needs to do no more."""
     check = judge_strays("lab", tasks=3, hosts=["a", "b"], ended=True)
-    assert (check.verdict, check.text) == ("problem", "it was ended, and 3 open tasks and host a, b wait for it")
+    assert (check.verdict, check.text) == ("problem", "it was ended, and 3 open tasks and host a, b need it")
     assert (check.hint or "").startswith("Create it: toolcrib pool create lab")
-    assert judge_strays("lab", tasks=1, hosts=[], ended=False).text == "it does not exist, and 1 open tasks wait for it"
+    assert judge_strays("lab", tasks=1, hosts=[], ended=False).text == "it does not exist, and 1 open task need it"
