@@ -11,7 +11,7 @@ import pytest
 
 from support.lab import Lab, slot, until_pool, until_status
 from support.operator import delete, reset, reset_points, terminate, within_a_minute
-from support.processes import toolcrib
+from support.processes import host_file, toolcrib
 from support.runners import CONTROLLED, controlled
 from toolcrib.client import PoolView, UnknownPool
 from toolcrib.scheduling.names import pool_workflow_id
@@ -63,6 +63,68 @@ async def test_scenario_s53_tasks_and_hosts_come_back_to_a_rebuilt_pool(lab: Lab
         assert fencing == sorted(set(fencing))
         assert [view.created_at for view in after] == sorted(view.created_at for view in after)
         await until_pool(crib, lambda pool: pool.leased == 0 and set(device_states(pool).values()) == {"idle"})
+
+
+async def test_what_ended_while_the_pool_was_gone_harms_no_other(lab: Lab) -> None:
+    """Tasks that ended, were terminated or lost their lease meanwhile leave no device behind, and no place."""
+    crib = await lab.pool(**SETTINGS)
+    names = ["gone-done", "gone-killed", "gone-cancelled", "gone-stays"]
+    async with lab.host(devices=[slot(name) for name in names], goal=CONTROLLED):
+        tasks = [await crib.submit(name) for name in names]
+        for task in tasks:
+            await until_status(task, "dispatched")
+        waits = await crib.submit("gone-waits")
+        await terminate(lab, POOL)
+        controlled.finish("gone-done")
+        await tasks[0].result()
+        await terminate(lab, tasks[1].id)
+        await tasks[2].cancel()
+        await until_status(tasks[2], "cancelled")
+        await lab.pool(**SETTINGS)
+        await within_a_minute(waits.status, lambda view: view.status == "dispatched")
+        pool = await within_a_minute(crib.pool().show, lambda pool: pool.leased == 2)
+        assert {device.task_id for device in pool.devices} == {tasks[3].id, waits.id, None}
+        for name, task in (("gone-stays", tasks[3]), ("gone-waits", waits)):
+            controlled.finish(name)
+            await task.result()
+            assert controlled.started(name) == 1
+        await until_pool(crib, lambda pool: set(device_states(pool).values()) == {"idle"})
+
+
+async def test_a_lease_that_lapsed_while_the_pool_was_gone_is_queued_again(lab: Lab, tmp_path: Path) -> None:
+    """Its task said so to nobody, and is found by the new pool; the host comes back in a new process."""
+    crib = await lab.pool(**SETTINGS)
+    file = host_file(tmp_path, "a")
+    host = ("worker", "--role", "host", "--config", str(file))
+    async with toolcrib(lab.client, tmp_path, *host) as dying:
+        task = await crib.submit('[ "$TOOLCRIB_ATTEMPT" = 2 ] || sleep 60')
+        await until_status(task, "dispatched")
+        await terminate(lab, POOL)
+        dying.kill()
+        await dying.wait()
+    await within_a_minute(task.status, lambda view: view.attempts[-1].outcome == "expired")
+    await lab.pool(**SETTINGS)
+    async with toolcrib(lab.client, tmp_path, *host):
+        view = await within_a_minute(task.status, lambda view: view.status == "done")
+    assert [attempt.outcome for attempt in view.attempts] == ["expired", "done"]
+
+
+async def test_case_e03_a_pool_can_be_reset_again_and_again(lab: Lab) -> None:
+    """Every time it begins without what it knew, and finds it again."""
+    crib = await lab.pool(claim_timeout=1, lease_ttl=3)
+    async with lab.host(goal=CONTROLLED):
+        task = await crib.submit("pool-again")
+        await until_status(task, "dispatched")
+        for _ in range(2):
+            await reset(lab, POOL, (await reset_points(lab, POOL))[-1])
+            await until_pool(crib, lambda pool: pool.opens_at is not None)
+            await within_a_minute(
+                crib.pool().show, lambda pool: pool.opens_at is None and device_states(pool) == {"slot-1": "leased"}
+            )
+        controlled.finish("pool-again")
+        await task.result()
+        assert controlled.started("pool-again") == 1
+        await until_pool(crib, lambda pool: device_states(pool) == {"slot-1": "idle"})
 
 
 async def test_the_scheduler_creates_pool_default_again_as_it_was(lab: Lab) -> None:

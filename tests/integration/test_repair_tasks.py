@@ -95,3 +95,100 @@ async def test_case_e03_a_task_that_is_reset_while_it_runs_begins_anew(lab: Lab,
         assert [attempt.outcome for attempt in view.attempts if attempt.lease_id != old] == ["done"]
         await until_pool(crib, lambda pool: pool.leased == 0 and pool.devices[0].state == "idle")
         assert controlled.started(goal) == 2
+
+
+async def test_case_e03_a_task_can_be_reset_again_and_again(lab: Lab) -> None:
+    """Each run takes over from the one before, and only the last one's work is left."""
+    crib = await lab.pool(lease_ttl=6)
+    goal = "e03-again"
+    async with lab.host(goal=CONTROLLED):
+        task = await crib.submit(goal)
+        leases = [(await until_status(task, "dispatched")).attempts[-1].lease_id]
+        for _ in range(3):
+            await reset(lab, task.id, (await reset_points(lab, task.id))[-1])
+            view = await within_a_minute(
+                task.status,
+                lambda view: view.status == "dispatched" and view.attempts[-1].lease_id not in leases,
+            )
+            leases.append(view.attempts[-1].lease_id)
+        assert controlled.cancelled.count(goal) == 3
+        controlled.finish(goal, "at last")
+        assert await task.result() == "at last"
+        view = await task.status()
+        assert [attempt.outcome for attempt in view.attempts] == ["returned"] * 3 + ["done"]
+        await until_pool(crib, lambda pool: pool.leased == 0 and pool.devices[0].state == "idle")
+
+
+async def test_case_e03_a_task_that_is_reset_to_its_end_ends_as_it_did(lab: Lab) -> None:
+    """What is on record before the point of the reset stands: the work is not done again."""
+    crib = await lab.pool()
+    async with lab.host(goal=CONTROLLED):
+        controlled.finish("e03-end", "once")
+        task = await crib.submit("e03-end")
+        assert await task.result() == "once"
+        await reset(lab, task.id, (await reset_points(lab, task.id))[-1])
+        assert await task.result() == "once"
+        assert (await task.status()).status == "done"
+        assert controlled.started("e03-end") == 1
+        await until_pool(crib, lambda pool: pool.leased == 0 and pool.devices[0].state == "idle")
+
+
+async def test_case_e03_a_task_that_is_reset_to_its_start_after_its_end_runs_anew(lab: Lab) -> None:
+    """It is admitted once more, with its first time of submission, and gets a lease of its own."""
+    crib = await lab.pool()
+    async with lab.host(goal=CONTROLLED):
+        controlled.finish("e03-anew", "done")
+        task = await crib.submit("e03-anew")
+        await task.result()
+        before = await task.status()
+        await reset(lab, task.id, (await reset_points(lab, task.id))[0])
+        assert await task.result() == "done"
+        after = await task.status()
+        assert controlled.started("e03-anew") == 2
+        assert after.created_at == before.created_at
+        assert after.attempts[-1].fencing > before.attempts[-1].fencing
+
+
+async def test_case_e03_a_queued_task_that_is_reset_keeps_its_place(lab: Lab) -> None:
+    """Nothing else happens to it; also if it is cancelled right afterwards."""
+    crib = await lab.pool()
+    tasks = [await crib.submit(f"e03-queued-{n}") for n in range(3)]
+    for task in tasks[:2]:
+        await reset(lab, task.id, (await reset_points(lab, task.id))[0])
+    await tasks[1].cancel()
+    await until_status(tasks[1], "cancelled")
+    pool = await until_pool(crib, lambda pool: pool.queued == 2)
+    assert [entry.id for entry in pool.queue] == [tasks[0].id, tasks[2].id]
+
+
+async def test_case_e03_a_task_that_is_reset_and_cancelled_gives_its_device_back(lab: Lab) -> None:
+    """Its work ends, and the next one gets the device only then."""
+    crib = await lab.pool(lease_ttl=6)
+    async with lab.host(goal=CONTROLLED):
+        task = await crib.submit("e03-cancelled")
+        await until_status(task, "dispatched")
+        waits = await crib.submit("e03-next")
+        await reset(lab, task.id, (await reset_points(lab, task.id))[0])
+        await task.cancel()
+        await until_status(task, "cancelled")
+        await within_a_minute(waits.status, lambda view: view.status == "dispatched")
+        assert "e03-cancelled" in controlled.cancelled
+        controlled.finish("e03-next")
+        await waits.result()
+
+
+async def test_case_e03_an_assigned_task_that_is_reset_gets_another_lease(lab: Lab) -> None:
+    """The lease that nobody has claimed yet cannot be claimed any more."""
+    crib = await lab.pool(lease_ttl=3, claim_timeout=600)
+    await lab.register_only(devices=[slot("a"), slot("b")])
+    task = await crib.submit("echo")
+    old = (await until_status(task, "assigned")).attempts[-1].lease_id
+    await reset(lab, task.id, (await reset_points(lab, task.id))[0])
+    view = await within_a_minute(
+        task.status, lambda view: view.status == "assigned" and view.attempts[-1].lease_id != old
+    )
+    with pytest.raises(WorkflowUpdateFailedError) as refused:
+        await claim(lab, task, old)
+    assert getattr(refused.value.cause, "type", None) == "lease_superseded"
+    pool = await within_a_minute(crib.pool().show, lambda pool: pool.leased == 1)
+    assert [device.lease_id for device in pool.devices if device.lease_id] == [view.attempts[-1].lease_id]
