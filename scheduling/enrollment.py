@@ -58,7 +58,7 @@ def standing_of(state: PoolState, host_id: str) -> HostStanding:
         incarnation=host.incarnation,
         serial=host.serial,
         public_key=host.public_key,
-        tell=has_ending_work(state, host_id),
+        tell=host.state == "offline" or has_ending_work(state, host_id),
     )
 
 
