@@ -39,7 +39,7 @@ async def test_scenario_s3_a_stalled_holder_that_wakes_up_does_nothing(lab: Lab,
     """A host that sleeps over its offer finds the lease gone when it wakes; the work has run once, elsewhere."""
     crib = await lab.pool(**QUICK)
     journal = tmp_path / "journal"
-    async with worker(lab, tmp_path / "a", "a") as sleeper:
+    async with worker(lab, tmp_path / "a", "a", "one", "two") as sleeper:
         await until_pool(crib, lambda pool: [host.state for host in pool.hosts] == ["online"])
         sleeper.send_signal(signal.SIGSTOP)
         task = await crib.submit(f'echo "$TOOLCRIB_HOST_ID" >>{journal}')
@@ -47,8 +47,8 @@ async def test_scenario_s3_a_stalled_holder_that_wakes_up_does_nothing(lab: Lab,
         async with lab.host("b"):
             view = await until_status(task, "done")
             sleeper.send_signal(signal.SIGCONT)
-            after = await crib.submit("true", host_id="a")
-            await until_status(after, "done")
+            awake = await crib.submit("true", host_id="a", device_id="two")
+            await until_status(awake, "done")
     assert journal.read_text().split() == ["b"]
     assert [(one.host_id, one.outcome) for one in view.attempts] == [("a", "expired"), ("b", "done")]
     assert (await task.status()).attempts == view.attempts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -83,12 +84,14 @@ async def test_scenario_s41_a_host_that_died_while_the_scheduler_was_away_is_not
     crib = Toolcrib(client)
     scheduler = ("worker", "--role", "scheduler")
     file = host_file(tmp_path, "a", pool="default")
-    async with toolcrib(client, tmp_path, "worker", "--role", "host", "--config", str(file)) as host:
-        async with toolcrib(client, tmp_path / "scheduler", *scheduler) as first:
-            await until_pool(crib, lambda pool: [one.state for one in pool.hosts] == ["online"])
-            await until_begun(client, "toolcrib-host-a")
-            first.kill()
-            await first.wait()
+    async with toolcrib(client, tmp_path / "scheduler", *scheduler) as first, AsyncExitStack() as hosts:
+        await until_pool(crib, lambda pool: not pool.hosts)
+        await crib.pool().configure(lease_ttl=TTL)
+        worker_of_a = toolcrib(client, tmp_path, "worker", "--role", "host", "--config", str(file))
+        host = await hosts.enter_async_context(worker_of_a)
+        await until_begun(client, "toolcrib-host-a")
+        first.kill()
+        await first.wait()
         host.kill()
         await host.wait()
     async with toolcrib(client, tmp_path / "scheduler", *scheduler):

@@ -11,7 +11,7 @@ from typing import Any
 from temporalio.api.enums.v1 import EventType
 
 from support.drivers import DEADLY, SLOW, slow
-from support.lab import Lab, eventually, until, until_pool, until_status
+from support.lab import Lab, eventually, slot, until, until_pool, until_status
 from support.lost_answers import LostAnswers, losing
 from support.processes import host_file, toolcrib
 from toolcrib.scheduling.device import DeviceSpec
@@ -66,14 +66,14 @@ async def test_scenario_s17_a_lost_answer_to_a_claim_costs_nothing(lab: Lab, tmp
 async def test_scenario_s19_each_attempt_has_one_end(lab: Lab, tmp_path: Path) -> None:
     """A host that was out of touch tells of an attempt that is over: nobody hears of it again."""
     crib = await lab.pool(**QUICK)
-    async with worker(lab, tmp_path, host_file(tmp_path, "a")) as sleeper:
+    async with worker(lab, tmp_path, host_file(tmp_path, "a", [slot("one"), slot("two")])) as sleeper:
         task = await crib.submit('[ "$TOOLCRIB_ATTEMPT" != 1 ] || sleep 300')
         await until_status(task, "dispatched")
         sleeper.send_signal(signal.SIGSTOP)
         async with lab.host("b"):
             view = await until_status(task, "done")
         sleeper.send_signal(signal.SIGCONT)
-        await until_status(await crib.submit("true", host_id="a"), "done")
+        await until_status(await crib.submit("true", host_id="a", device_id="two"), "done")
     assert [attempt.outcome for attempt in view.attempts] == ["expired", "done"]
     assert (await task.status()).attempts == view.attempts
     kinds = [event.event_type for event in (await lab.client.get_workflow_handle(task.id).fetch_history()).events]
