@@ -28,6 +28,8 @@ class QueueEntry:
     """Whether it was admitted before: then it is not refused for the queue's depth."""
     avoids: tuple[str, ...] = ()
     """Keys of devices on which it failed through no fault of its own."""
+    backoff: float = 0.0
+    """Seconds for which it keeps its place, and gets no device yet."""
     lease: Lease | None = None
     """The lease that it holds: then it tells of itself, and wants no other."""
 

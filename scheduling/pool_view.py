@@ -80,15 +80,20 @@ def reasons_for(scheduler: TaskScheduler, task_ids: list[str]) -> dict[str, Pend
     """Return why each of these tasks waits; one that does not wait is left out."""
     state = scheduler.state
     return {
-        task_id: _reason(scheduler, state, task.constraints, task.avoids)
+        task_id: _reason(scheduler, state, task.constraints, task.avoids, task.not_before)
         for task_id in task_ids
         if (task := scheduler.queue.get(task_id))
     }
 
 
-def _reason(scheduler: TaskScheduler, state: PoolState, demand: Constraints, avoids: tuple[str, ...]) -> PendingReason:
+def _reason(
+    scheduler: TaskScheduler, state: PoolState, demand: Constraints, avoids: tuple[str, ...], not_before: float
+) -> PendingReason:
     if state.opens_at is not None:
         text = f"the pool was rebuilt, and gives out devices from {moment(state.opens_at):%Y-%m-%dT%H:%M:%SZ} on"
+        return PendingReason(code="backoff", text=text)
+    if not_before > 0:
+        text = f"its last attempt came to nothing; it is tried again from {moment(not_before):%Y-%m-%dT%H:%M:%SZ} on"
         return PendingReason(code="backoff", text=text)
     keys = shunned(demand, avoids, scheduler.coming())
     devices = [device for device in state.devices.values() if device.key not in keys]
@@ -125,10 +130,10 @@ def _device_view(device: PooledDevice, lease: Lease | None, *, in_service: bool)
 
 
 def _queue_views(scheduler: TaskScheduler, state: PoolState) -> list[QueuedView]:
-    reasons: dict[tuple[Constraints, tuple[str, ...]], PendingReason] = {}
+    reasons: dict[tuple[Constraints, tuple[str, ...], float], PendingReason] = {}
     views = []
     for position, task in enumerate(state.queue[:MAX_QUEUE_SHOWN], 1):
-        asked = (task.constraints, task.avoids)
+        asked = (task.constraints, task.avoids, task.not_before)
         if asked not in reasons:
             reasons[asked] = _reason(scheduler, state, *asked)
         views.append(

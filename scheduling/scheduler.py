@@ -138,6 +138,7 @@ class TaskScheduler:
         that have rested long enough take part, and those whose last work must have ended; a rebuilt pool opens in time.
         """
         wake(self._state, now)
+        self._queue.wake(now)
         self._end(repair.ended_by(self._state, now), now)
         is_open = repair.is_open(self._state, now)
         devices = self._state.devices.values()
@@ -183,9 +184,9 @@ class TaskScheduler:
         return (device for device in self._state.devices.values() if self._state.comes_free(device))
 
     def next_wake(self) -> float | None:
-        """Return when `assign` has to be called because a device will be free or the pool open; None if for neither."""
+        """Return when `assign` has to be called because a device will be free, a task may go on or the pool opens."""
         opens_at = self._state.opens_at if len(self._queue) > 0 else None
-        ends = (next_wake(self._state), repair.next_end(self._state), opens_at)
+        ends = (next_wake(self._state), repair.next_end(self._state), self._queue.next_due(), opens_at)
         return min((end for end in ends if end is not None), default=None)
 
     def next_check(self) -> float | None:

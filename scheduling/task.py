@@ -5,6 +5,7 @@ queued -> assigned -> dispatched -> done | failed | cancelled; back to queued on
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ from toolcrib.scheduling.messages import (
     Settlement,
 )
 from toolcrib.scheduling.request import TaskRequest
+from toolcrib.scheduling.retry_policy import RetryPolicy
 from toolcrib.scheduling.signatures import report_digest
 
 FREE_RETURNS_IN_A_ROW: Final = 5
@@ -298,7 +300,7 @@ class TaskRecord:
             kind=SettleKind.REQUEUE if again else SettleKind.RELEASE,
             task_id=self.task_id,
             lease=self.attempts[-1].lease,
-            entry=self.entry(known=True) if again else None,
+            entry=replace(self.entry(known=True), backoff=self._backoff()) if again else None,
             end=self._lease_end(),
         )
 
@@ -341,6 +343,13 @@ class TaskRecord:
         if last.claimed_at is None or last.outcome is Outcome.RETURNED:
             return None
         return LeaseEnd(lease_id=last.lease.id, served=True)
+
+    def _backoff(self) -> float:
+        """Return how long the task waits after its last attempt: not at all if that was given back unused."""
+        lapsed = sum(attempt.outcome in _LAPSED for attempt in self.attempts)
+        if self.attempts[-1].outcome not in _LAPSED:
+            return 0.0
+        return RetryPolicy(maximum_attempts=self.max_attempts).interval_after(lapsed)
 
     def _again_or_fail(self, now: float) -> None:
         if self.counted_attempts < self.max_attempts:

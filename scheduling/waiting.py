@@ -34,6 +34,8 @@ class Waiting:
     """When the pool last heard from the task."""
     avoids: tuple[str, ...] = ()
     """Keys of devices that it gets only if it can get no other."""
+    not_before: float = 0.0
+    """It gets no device earlier; 0 once that time has come."""
 
     def heard(self, now: float, check_after: float) -> None:
         """Note that the task spoke, and when to ask after it if it falls silent."""
@@ -53,6 +55,7 @@ class Waiting:
             check_at=now + check_after,
             heard_at=now,
             avoids=entry.avoids,
+            not_before=now + entry.backoff if entry.backoff > 0 else 0.0,
         )
 
 
@@ -64,6 +67,8 @@ class TaskQueue:
         self._rank = rank
         self._buckets: dict[Constraints, SortedDict[tuple[float, ...], Waiting]] = {}
         self._places: dict[str, tuple[Constraints, tuple[float, ...]]] = {}
+        self._backing_off: dict[str, Waiting] = {}
+        """Those that get no device yet; they have their places, and are in no bucket."""
         self.weight = 0
         """Roughly the bytes it takes in the pool's serialised state."""
         self.unranked: dict[str, None] = {}
@@ -78,6 +83,7 @@ class TaskQueue:
     def __iter__(self) -> Iterator[Waiting]:
         for bucket in self._buckets.values():
             yield from bucket.values()
+        yield from self._backing_off.values()
 
     def add(self, task: Waiting) -> None:
         """Put `task` in its place; it must not be in the queue yet."""
@@ -86,12 +92,16 @@ class TaskQueue:
             rank = (task.submitted_at,)
             self.unranked[task.task_id] = None
         place = (*rank, task.sequence)
+        self._places[task.task_id] = (task.constraints, place)
+        self.weight += entry_weight(task.task_id, task.avoids)
+        if task.not_before > 0:
+            self._backing_off[task.task_id] = task
+            self.weight += _demand_weight(task.constraints)
+            return
         if task.constraints not in self._buckets:
             self._buckets[task.constraints] = SortedDict()
             self.weight += _demand_weight(task.constraints)
         self._buckets[task.constraints][place] = task
-        self._places[task.task_id] = (task.constraints, place)
-        self.weight += entry_weight(task.task_id, task.avoids)
 
     def remove(self, task_id: str) -> Waiting | None:
         """Take a task out; None if it is not there."""
@@ -99,6 +109,9 @@ class TaskQueue:
             return None
         demand, place = self._places.pop(task_id)
         self.unranked.pop(task_id, None)
+        if (later := self._backing_off.pop(task_id, None)) is not None:
+            self.weight -= entry_weight(task_id, later.avoids) + _demand_weight(demand)
+            return later
         bucket = self._buckets[demand]
         task: Waiting = bucket.pop(place)
         self.weight -= entry_weight(task_id, task.avoids)
@@ -112,7 +125,18 @@ class TaskQueue:
         if task_id not in self._places:
             return None
         demand, place = self._places[task_id]
-        return self._buckets[demand][place]
+        return self._backing_off.get(task_id) or self._buckets[demand][place]
+
+    def wake(self, now: float) -> None:
+        """Let those have devices whose time has come."""
+        for task in [task for task in self._backing_off.values() if task.not_before <= now]:
+            self.remove(task.task_id)
+            task.not_before = 0.0
+            self.add(task)
+
+    def next_due(self) -> float | None:
+        """Return when the next one's time will have come, in unix seconds; None if all have."""
+        return min((task.not_before for task in self._backing_off.values()), default=None)
 
     def demands(self) -> list[Constraints]:
         """Return the distinct demands."""

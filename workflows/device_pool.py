@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any, Final
 
 from temporalio import workflow
-from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError
 
 from toolcrib.scheduling.config import PoolConfig
@@ -41,8 +40,6 @@ from toolcrib.scheduling.validation import validated
 from toolcrib.scheduling.views import DeviceView, HostView, PendingReason, PoolView
 from toolcrib.workflows.contract import (
     ASK_AFTER,
-    DELIVER,
-    DELIVER_PATIENTLY,
     HOST_KEYS,
     MAX_HISTORY_EVENTS,
     POOL_ADMIT,
@@ -61,17 +58,13 @@ from toolcrib.workflows.contract import (
     POOL_STRATEGIES,
     POOL_VIEW,
     SETTINGS,
-    TELL_HOLDERS,
 )
+from toolcrib.workflows.delivery import Delivery, tell_holders
 from toolcrib.workflows.failures import to_failure
-from toolcrib.workflows.pool_calls import LOCAL_FAILURE, ONCE
 from toolcrib.workflows.resets import ResetWatch
 
 MAX_SIGNALS: Final = 8_000
 """Of the 10,000 signals that one run may get."""
-DELIVERY_TIME: Final = timedelta(seconds=2)
-"""Bound of the local activity; inside, each signal has 200 ms."""
-PATIENCE: Final = timedelta(seconds=40)
 CHECK_PAUSE: Final = 10.0
 """Seconds between two looks for overdue tasks, at least."""
 WAKE_PAUSE: Final = 1.0
@@ -108,7 +101,7 @@ class DevicePool:
         self._resets = ResetWatch()
         self._max_events = max_events
         self._signals = 0
-        self._on_their_way: dict[str, Lease] = {}
+        self._delivery = Delivery(lambda: self._scheduler)
         self._changed()
 
     @workflow.run
@@ -126,9 +119,9 @@ class DevicePool:
         resets = asyncio.create_task(self._heed_resets())
         while not self._run_is_full():
             try:
-                await workflow.wait_condition(lambda: bool(self._fresh_grants()) or self._run_is_full())
-                if grants := self._fresh_grants():
-                    await self._deliver(grants)
+                await workflow.wait_condition(lambda: bool(self._delivery.fresh) or self._run_is_full())
+                if grants := self._delivery.fresh:
+                    await self._delivery.deliver(grants)
             except asyncio.CancelledError:
                 workflow.logger.warning(
                     "a pool is not cancelled: its tasks would wait for ever; terminate it to end it"
@@ -170,7 +163,7 @@ class DevicePool:
             news = HostRestarted(
                 host_id=snapshot.host_id, incarnation=registration.incarnation, machine=snapshot.machine
             )
-            asyncio.create_task(self._tell(holders, news))  # noqa: RUF006 - the workflow's loop keeps it
+            asyncio.create_task(tell_holders(holders, news))  # noqa: RUF006 - the workflow's loop keeps it
         self._changed()
         return registration
 
@@ -282,54 +275,6 @@ class DevicePool:
     def strategies(self) -> list[str]:
         """Return the strategies that the scheduler process knows."""
         return STRATEGIES.names()
-
-    # ---- delivery
-
-    def _fresh_grants(self) -> list[Lease]:
-        return [lease for lease in self._scheduler.undelivered if self._on_their_way.get(lease.task_id) != lease]
-
-    async def _deliver(self, grants: list[Lease]) -> None:
-        """Tell tasks of their leases; those that cannot be told at once are told by and by, beside the rest."""
-        missed: list[str] = [lease.task_id for lease in grants]
-        try:
-            missed = await workflow.execute_local_activity(
-                DELIVER, grants, result_type=list[str], start_to_close_timeout=DELIVERY_TIME, retry_policy=ONCE
-            )
-        except LOCAL_FAILURE:
-            workflow.logger.info("grants could not be delivered at once; trying on")
-        self._scheduler.delivered(lease for lease in grants if lease.task_id not in missed)
-        if late := [lease for lease in grants if lease.task_id in missed]:
-            self._scheduler.missed(late, workflow.time())
-            self._on_their_way.update({lease.task_id: lease for lease in late})
-            asyncio.create_task(self._deliver_patiently(late))  # noqa: RUF006 - the workflow's loop keeps it
-
-    async def _deliver_patiently(self, grants: list[Lease]) -> None:
-        try:
-            await workflow.execute_activity(
-                DELIVER_PATIENTLY,
-                grants,
-                task_queue=LINK_QUEUE,
-                start_to_close_timeout=timedelta(seconds=10),
-                schedule_to_close_timeout=PATIENCE,
-                retry_policy=RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=PATIENCE / 8),
-            )
-            self._scheduler.delivered(grants)
-        except ActivityError:
-            workflow.logger.info("grants were not delivered yet", extra={"tasks": [g.task_id for g in grants]})
-        for lease in grants:
-            if self._on_their_way.get(lease.task_id) == lease:
-                del self._on_their_way[lease.task_id]
-
-    async def _tell(self, holders: list[str], news: HostRestarted) -> None:
-        """Tell tasks that their host has a new worker; one that is not reached finds out when its lease lapses."""
-        with suppress(ActivityError):
-            await workflow.execute_activity(
-                TELL_HOLDERS,
-                args=[holders, news],
-                task_queue=LINK_QUEUE,
-                start_to_close_timeout=timedelta(seconds=10),
-                schedule_to_close_timeout=PATIENCE,
-            )
 
     # ---- what needs a look now and then
 

@@ -68,6 +68,8 @@ SPECS = st.builds(DeviceSpec, id=DEVICES, driver=st.just("local"), driver_type=T
 SNAPSHOTS = st.builds(
     snapshot, HOSTS, st.lists(SPECS, max_size=3, unique_by=lambda spec: spec.id), st.sampled_from(["one", "two"])
 )
+LONGEST_BACKOFF = 60.0
+BACKOFFS = st.sampled_from([0.0, 0.0, 1.0, LONGEST_BACKOFF])
 CONFIGS = st.fixed_dictionaries(
     {
         "max_concurrent": st.none() | st.integers(1, 4),
@@ -116,11 +118,13 @@ class PoolMachine(RuleBasedStateMachine):
         self._settle([self._about(self._past(n), kind, end, tags=tags) for n, kind, tags, end in picks])
 
     @precondition(lambda self: self.scheduler.held)
-    @rule(n=FEW, kind=st.sampled_from(SettleKind), end=ENDS, avoids=AVOIDED, twice=st.booleans())
-    def give_back(self, n: int, kind: SettleKind, end: bool | None, avoids: tuple[str, ...], twice: bool) -> None:
+    @rule(n=FEW, kind=st.sampled_from(SettleKind), end=ENDS, avoids=AVOIDED, twice=st.booleans(), backoff=BACKOFFS)
+    def give_back(
+        self, n: int, kind: SettleKind, end: bool | None, avoids: tuple[str, ...], twice: bool, backoff: float
+    ) -> None:
         lease = self.scheduler.held[n % len(self.scheduler.held)]
         place = self.model.tasks[lease.task_id].submitted_at
-        self._settle([self._about(lease, kind, end, avoids=avoids)] * (1 + twice))
+        self._settle([self._about(lease, kind, end, avoids=avoids, backoff=backoff)] * (1 + twice))
         if kind in (SettleKind.REQUEUE, SettleKind.RESET):
             assert self.model.tasks[lease.task_id].submitted_at == place
 
@@ -271,25 +275,25 @@ class PoolMachine(RuleBasedStateMachine):
 
     @invariant()
     def it_wakes_devices_in_time(self) -> None:
-        """As long as a device rests, it is known when it will have rested, which is soon."""
+        """As long as a device rests, or a task backs off, it is known when that will be over, which is soon."""
         wake = self.scheduler.next_wake()
-        assert (wake is not None) == any(
-            self.model.state(key) in ("resting", "releasing") for key in self.model.devices
-        )
-        assert wake is None or wake <= self.now + REST * (QUARANTINE_AFTER - 1)
+        rests = any(self.model.state(key) in ("resting", "releasing") for key in self.model.devices)
+        assert (wake is not None) == (rests or self.model.due != self.model.queued)
+        assert wake is None or wake <= self.now + max(REST * (QUARANTINE_AFTER - 1), LONGEST_BACKOFF)
 
     @invariant()
     def no_device_idles_while_a_task_could_have_it(self) -> None:
         """Below the cap, no task that waits fits a device that is idle, unless it failed there and can go elsewhere."""
         if self.scheduler.below_cap:
-            fitting = [(t, key) for t in self.model.queued for key in self.model.idle if self.model.fits(t, key)]
+            fitting = [(t, key) for t in self.model.due for key in self.model.idle if self.model.fits(t, key)]
             assert all(self.model.avoids(task_id, key) for task_id, key in fitting)
         assert not [r for r in reasons_for(self.scheduler, self.model.queued).values() if r.code == "in_line"]
 
     @invariant()
     def its_books_are_right(self) -> None:
         """The weight of the queue is that of its entries and demands; what is to be delivered is held."""
-        demands = dict.fromkeys(task.constraints for task in self.scheduler.queue)
+        awake = dict.fromkeys(task.constraints for task in self.scheduler.queue if not task.not_before)
+        demands = [*awake, *(task.constraints for task in self.scheduler.queue if task.not_before)]
         texts = [text for d in demands for text in (d.driver_type, d.device_id, d.host_id, *d.tags) if text]
         avoided = [key for task_id in self.model.queued for key in self.model.tasks[task_id].avoids]
         weight = sum(20 + len(task_id) for task_id in self.model.queued) + sum(map(len, (*texts, *avoided)))

@@ -34,6 +34,7 @@ class ModelTask:
     arrival: int
     heard_at: float
     avoids: Sequence[str] = ()
+    not_before: float = 0.0
     device: str | None = None
     lease_id: str | None = None
     after: str | None = None
@@ -94,6 +95,11 @@ class PoolModel:
         """The tasks that wait, first served first."""
         waiting = (task_id for task_id, task in self.tasks.items() if task.device is None and task.after is None)
         return sorted(waiting, key=self._place)
+
+    @property
+    def due(self) -> list[str]:
+        """Those of them that may have a device, if one fits."""
+        return [task_id for task_id in self.queued if self.tasks[task_id].not_before <= self.decided_at]
 
     @property
     def held(self) -> dict[str, str]:
@@ -280,7 +286,7 @@ class PoolModel:
     def _next_pair(self) -> tuple[str, str] | None:
         if self.cap is not None and len(self.held) + len(self.ending) >= self.cap:
             return None
-        pairs = ((task_id, key) for task_id in self.queued for key in self._choices(task_id))
+        pairs = ((task_id, key) for task_id in self.due for key in self._choices(task_id))
         return next(pairs, None)
 
     def _choices(self, task_id: str) -> list[str]:
@@ -310,6 +316,7 @@ class PoolModel:
             arrival=before.arrival if before else self.arrivals,
             heard_at=now,
             avoids=[key for key in entry.avoids if key in self.devices][-5:],
+            not_before=now + entry.backoff if entry.backoff > 0 else 0.0,
         )
         self.arrivals += before is None
 
