@@ -55,6 +55,8 @@ class PooledHost:
     """None: it is not enrolled, or no longer."""
     serial: int = 0
     """Of its last registration."""
+    reason: str | None = None
+    """Why it is not online."""
 
 
 @dataclass(kw_only=True)

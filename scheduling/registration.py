@@ -37,7 +37,8 @@ def register_host(state: PoolState, snapshot: HostSnapshot, now: float) -> int:
         return host.incarnation
     if snapshot.instance != host.instance:
         host.incarnation = max(host.incarnation + 1, snapshot.incarnation)
-    host.instance, host.serial, host.state, host.last_seen = snapshot.instance, snapshot.serial, "online", now
+    host.instance, host.serial, host.last_seen = snapshot.instance, snapshot.serial, now
+    host.state, host.reason = "online", None
     host.device_ids = [spec.id for spec in snapshot.devices]
     for spec in snapshot.devices:
         _register_device(state, snapshot.host_id, spec, now)
@@ -83,7 +84,7 @@ def silence_host(state: PoolState, message: HostSilent, now: float) -> bool:
 
 def silence_host_now(state: PoolState, host_id: str, reason: str, now: float) -> None:
     """Take the devices of a host out of assignment, until it registers again."""
-    state.hosts[host_id].state = "offline"
+    state.hosts[host_id].state, state.hosts[host_id].reason = "offline", reason
     _go_offline(state, host_id, reason, now)
 
 
@@ -93,8 +94,8 @@ def leave_host(state: PoolState, message: HostLeaves, now: float) -> bool:
     if host is None or host.incarnation != message.incarnation:
         return False
     if host.state == "online":
-        host.state = "draining"
-        _go_offline(state, host.host_id, "its host is draining", now)
+        host.state, host.reason = "draining", "its host is draining"
+        _go_offline(state, host.host_id, host.reason, now)
     return True
 
 
@@ -116,7 +117,7 @@ def device_freed(state: PoolState, key: str, now: float) -> None:
     elif device.rests_until is not None and device.rests_until > now:
         device.turn(DeviceState.RESTING, now, device.fault)
     elif host.state != "online":
-        device.turn(DeviceState.OFFLINE, now, f"its host is {host.state}")
+        device.turn(DeviceState.OFFLINE, now, host.reason or f"its host is {host.state}")
     else:
         device.turn(DeviceState.IDLE, now)
 

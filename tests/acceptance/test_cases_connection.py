@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from support.lab import eventually
+from support.lab import eventually, until_pool
 from support.processes import PROGRAM, command, toolcrib
 from support.servers import bare_namespace, connect
 from support.tls import make_authority, make_certificate, tls_port
@@ -129,6 +129,7 @@ async def test_case_e05_missing_search_attributes_come_with_their_cure(server: E
     assert await process.wait() == 0
     crib = Toolcrib(client)
     async with toolcrib(client, tmp_path / "scheduler", "worker", "--role", "scheduler"):
+        await until_pool(crib, lambda pool: True)
         code, said = await command(client, tmp_path / "cli", "submit", "echo done")
         assert code == 0, said
         await eventually(lambda: crib.tasks(status="queued"), bool)
