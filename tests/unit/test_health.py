@@ -122,7 +122,7 @@ def test_s35_a_device_of_a_dead_host_is_not_given_away_after_its_rest() -> None:
     scheduler.silence(HostSilent(host_id="h", incarnation=1, reason="no heartbeat"), START + 1)
     assert only(scheduler).state is DeviceState.RESTING
     assert not scheduler.assign(START + 10)
-    assert (only(scheduler).state, only(scheduler).reason) == (DeviceState.OFFLINE, "its host is offline")
+    assert (only(scheduler).state, only(scheduler).reason) == (DeviceState.OFFLINE, "no heartbeat")
     register(scheduler, "h", [device("d")], START + 11, "two")
     assert holders(scheduler) == {"t": "d"}
 
