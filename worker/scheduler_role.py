@@ -18,6 +18,7 @@ from toolcrib.activities.pools import ensure_pool, find_pools
 from toolcrib.scheduling.errors import UnknownStrategy
 from toolcrib.scheduling.names import DEFAULT_POOL, LINK_QUEUE, POOLS_QUEUE, TASKS_QUEUE
 from toolcrib.scheduling.strategies import STRATEGIES
+from toolcrib.worker.update_order import UpdatesLast
 from toolcrib.workflows.device_pool import DevicePool
 from toolcrib.workflows.external_task import ExternalTask
 from toolcrib.workflows.host import Host
@@ -82,7 +83,7 @@ async def _keep_default_pool(client: Client) -> None:
 
 def workflow_runner() -> WorkflowRunner:
     """Return what runs workflows: not the SDK's sandbox, see docs/decisions/0008-no-sandbox.md."""
-    return UnsandboxedWorkflowRunner()
+    return UpdatesLast(UnsandboxedWorkflowRunner())
 
 
 async def _check_strategies(client: Client) -> None:

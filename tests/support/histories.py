@@ -13,6 +13,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 
 from support.decisions import Decisions
 from toolcrib.worker.scheduler_role import workflow_runner
+from toolcrib.worker.update_order import UpdatesLast
 from toolcrib.workflows.conversion import DATA_CONVERTER
 from toolcrib.workflows.device_pool import DevicePool
 from toolcrib.workflows.external_task import ExternalTask
@@ -28,9 +29,11 @@ _OF_THE_RECORDER: Final = {"identity": "recorder", "stackTrace": ""}
 """What would tell of the machine that recorded a history; no replay looks at it."""
 
 
-STRICT: Final = SandboxedWorkflowRunner(
-    restrictions=SandboxRestrictions.default.with_passthrough_modules(
-        "pydantic", "pydantic_core", "sortedcontainers", "cryptography"
+STRICT: Final = UpdatesLast(
+    SandboxedWorkflowRunner(
+        restrictions=SandboxRestrictions.default.with_passthrough_modules(
+            "pydantic", "pydantic_core", "sortedcontainers", "cryptography"
+        )
     )
 )
 """The SDK's sandbox round all of our workflow code: it forbids clocks, chance and I/O."""
