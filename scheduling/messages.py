@@ -183,6 +183,8 @@ class HostSnapshot:
     """Higher than that of the host's last registration: each is good once."""
     incarnation: int = 0
     """That the worker has already, when it registers again; else 0."""
+    presence: int = 0
+    """The serial of the registration under which it shows that it lives; 0: of this one."""
     machine: str = ""
     """As in `Claim`."""
     leases: tuple[Lease, ...] = ()
@@ -232,6 +234,8 @@ class HostSilent:
     host_id: str
     incarnation: int
     reason: str
+    registration: int | None = None
+    """The serial of the one whose presence has ended: the host may have registered again before this arrives."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,6 +273,8 @@ class Presence:
     incarnation: int
     ttl: float
     """It counts as silent after so many seconds without a heartbeat."""
+    registration: int | None = None
+    """The serial of its registration."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,6 +55,8 @@ class PooledHost:
     """None: it is not enrolled, or no longer."""
     serial: int = 0
     """Of its last registration."""
+    presence: int = 0
+    """The serial of the registration under which its worker shows that it lives."""
     reason: str | None = None
     """Why it is not online."""
 

@@ -38,7 +38,7 @@ def register_host(state: PoolState, snapshot: HostSnapshot, now: float) -> int:
     if snapshot.instance != host.instance:
         host.incarnation = max(host.incarnation + 1, snapshot.incarnation)
     host.instance, host.serial, host.last_seen = snapshot.instance, snapshot.serial, now
-    host.state, host.reason = "online", None
+    host.state, host.reason, host.presence = "online", None, snapshot.presence or snapshot.serial
     host.device_ids = [spec.id for spec in snapshot.devices]
     for spec in snapshot.devices:
         _register_device(state, snapshot.host_id, spec, now)

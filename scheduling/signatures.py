@@ -78,6 +78,7 @@ def registration_statement(snapshot: HostSnapshot, pool: str) -> bytes:
         snapshot.instance,
         snapshot.incarnation,
         snapshot.serial,
+        snapshot.presence,
         snapshot.machine,
         _digest([devices, leases, snapshot.served]),
     )

@@ -79,6 +79,8 @@ class HostAgent:
         self._key = key
         self._link = PoolLinks(client).to(host.pool)
         self._served = possessions.served
+        self._shown = 0
+        """The serial of the registration under which this worker shows that it lives."""
         self._snapshot = HostSnapshot(
             host_id=host.id, instance=uuid.uuid4().hex, devices=tuple(host.devices), machine=machine
         )
@@ -173,12 +175,20 @@ class HostAgent:
         return found
 
     async def _register(self) -> None:
+        self._shown = 0
         if (found := await self._tell_pool()) is not None:
             await self._show_presence(found)
             self.registered.set()
 
     async def _show_presence(self, found: Registration) -> None:
-        presence = Presence(host_id=self._host.id, pool=self._host.pool, incarnation=found.incarnation, ttl=found.ttl)
+        self._shown = self._snapshot.serial
+        presence = Presence(
+            host_id=self._host.id,
+            pool=self._host.pool,
+            incarnation=found.incarnation,
+            ttl=found.ttl,
+            registration=self._shown,
+        )
         await self._client.start_workflow(
             HOST,
             presence,
@@ -204,6 +214,7 @@ class HostAgent:
             self._snapshot,
             serial=max(known.serial, self._snapshot.serial) + 1,
             incarnation=ours,
+            presence=self._shown,
             leases=tuple(self.runs.arrivals.open.values()),
             served=served,
         )

@@ -36,7 +36,12 @@ class Host:
             current, hellos = self._latest, self._hellos
             reason = await self._until_silent(current, hellos)
             if reason is not None:
-                message = HostSilent(host_id=current.host_id, incarnation=current.incarnation, reason=reason)
+                message = HostSilent(
+                    host_id=current.host_id,
+                    incarnation=current.incarnation,
+                    reason=reason,
+                    registration=current.registration,
+                )
                 await silence(current.pool, message)
                 if self._hellos == hellos:
                     return reason
