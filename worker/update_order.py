@@ -4,7 +4,7 @@ A query that waited for a worker is answered from a history that may hold more t
 The SDK lets the workflow take all of that, timers and ended activities as well, and an update that comes with the next
 workflow task after it. In a replay both come at once, and there the SDK has the update taken first: the commands are
 not in the order of the history, and the workflow is stuck for good. Updates that always come last come in the same
-order both times.
+order both times: see docs/decisions/0014-updates-last.md.
 """
 
 from __future__ import annotations
