@@ -74,9 +74,11 @@ def check_registration(state: PoolState, snapshot: HostSnapshot) -> None:
 
 
 def silence_host(state: PoolState, message: HostSilent, now: float) -> bool:
-    """Take the devices of a silent host out of assignment, unless a newer worker has registered; say whether it was."""
+    """Take the devices of a silent host out of assignment, unless it has registered since; say whether it was."""
     host = state.hosts.get(message.host_id)
     if host is None or host.incarnation != message.incarnation:
+        return False
+    if message.registration is not None and message.registration < host.presence:
         return False
     silence_host_now(state, message.host_id, message.reason, now)
     return True
