@@ -98,7 +98,7 @@ def test_a_quarantine_says_why() -> None:
     (found,) = scheduler.devices
     assert (found.state, found.reason, found.since) == (DeviceState.QUARANTINED, "its screen is broken", START + 1)
     scheduler.order(RESUME, START + 2)
-    assert (found.state, found.reason) == (DeviceState.OFFLINE, "its host is offline")
+    assert (found.state, found.reason) == (DeviceState.OFFLINE, "no heartbeat")
 
 
 def test_another_reason_replaces_the_first() -> None:
