@@ -79,6 +79,7 @@ class HostAgent:
         self._key = key
         self._link = PoolLinks(client).to(host.pool)
         self._served = possessions.served
+        self._waits_for: str | None = None
         self._shown = 0
         """The serial of the registration under which this worker shows that it lives."""
         self._snapshot = HostSnapshot(
@@ -221,10 +222,10 @@ class HostAgent:
         return await self._link.register(self._key.signed_snapshot(self._snapshot, self._host.pool))
 
     def _may_pass(self, error: BaseException) -> bool:
-        if isinstance(error, NotEnrolled | HostSuperseded):
+        """Return whether to register again after an error; what has to be done about it is said once."""
+        if not isinstance(error, NotEnrolled | HostSuperseded | UnknownPool):
+            return is_unanswered(error)
+        if error.message != self._waits_for:
             _log.warning("not registered yet", host=self._host.id, reason=error.message, hint=error.hint)
-            return True
-        if isinstance(error, UnknownPool):
-            _log.warning("waiting for the pool to be created", host=self._host.id, pool=self._host.pool)
-            return True
-        return is_unanswered(error)
+            self._waits_for = error.message
+        return True

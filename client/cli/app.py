@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Final, NoReturn
@@ -23,12 +24,14 @@ from toolcrib.client.cli import (
 )
 from toolcrib.client.cli.command import Address, Namespace, OutputOption, examples_text, new_app
 from toolcrib.client.cli.output import end_process, give_up_stdout, say, survive_any_terminal
-from toolcrib.client.cli.report import report, report_usage, unexpected_hook, wants_json
+from toolcrib.client.cli.report import report, report_usage, unexpected_hook, unwritable, wants_json
 from toolcrib.client.cli.session import Session
 from toolcrib.scheduling.errors import ToolcribError
 
 EXIT_USAGE: Final = 2
 EXIT_INTERRUPTED: Final = 130
+EXIT_UNWRITABLE: Final = 1
+_CANNOT_WRITE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 _EXAMPLES = ["toolcrib up", "toolcrib submit 'echo hello' --wait", "toolcrib list --state running", "toolcrib doctor"]
 
@@ -83,9 +86,15 @@ def run(words: Sequence[str]) -> int:
     except typer.TyperException as error:
         report_usage(error, as_json=as_json)
         return EXIT_USAGE
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # as the latter typer reports a reader that has gone
         give_up_stdout()
         return 0
+    except OSError as error:
+        if error.errno not in _CANNOT_WRITE:
+            raise
+        give_up_stdout()
+        report(unwritable(error), as_json=as_json)
+        return EXIT_UNWRITABLE
     except (KeyboardInterrupt, typer.Abort):
         return EXIT_INTERRUPTED
     return code

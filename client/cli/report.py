@@ -43,6 +43,13 @@ def report(error: ToolcribError, *, as_json: bool) -> None:
     _tell(ErrorBody(code=error.error_code, message=error.message, hint=hint), as_json)
 
 
+def unwritable(error: OSError) -> ToolcribError:
+    """Return the error for output that cannot be written."""
+    return ToolcribError(
+        f"the output could not be written: {error.strerror}", hint="Write it elsewhere; what was ordered was done."
+    )
+
+
 def report_usage(error: typer.TyperException, *, as_json: bool) -> None:
     """Tell of a command line that was not understood."""
     context = getattr(error, "ctx", None)

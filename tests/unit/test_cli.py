@@ -236,3 +236,23 @@ def test_an_interrupted_command_says_so_by_its_code(cli: Run, crib: FakeCrib) ->
     ran = cli("watch", "task-1")
     assert ran.code == 130
     assert "Traceback" not in ran.err
+
+
+def test_a_reader_that_has_gone_is_no_error() -> None:
+    """`toolcrib --help | true` ends with 0, without a word."""
+    script = (
+        f"{sys.executable} -c 'from toolcrib.client.cli import main; main()' --help | true; exit ${{PIPESTATUS[0]}}"
+    )
+    ran = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_output_that_cannot_be_written_is_an_error_in_two_lines() -> None:
+    """As on a disk that is full."""
+    script = f"{sys.executable} -c 'from toolcrib.client.cli import main; main()' --help > /dev/full"
+    ran = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert ran.stderr.splitlines() == [
+        "error: the output could not be written: No space left on device",
+        "hint: Write it elsewhere; what was ordered was done.",
+    ]
