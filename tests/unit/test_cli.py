@@ -204,6 +204,9 @@ def test_an_unexpected_error_is_one_line_and_a_hint() -> None:
 
 
 @pytest.mark.parametrize("words", [["strategies"], ["strategies", "-ojson"], ["submit", "--help"], ["pool", "show"]])
+MAIN = "from toolcrib.client.cli import main; main()"
+
+
 def test_a_reader_that_has_gone_is_no_failure(words: list[str]) -> None:
     """`toolcrib ... | head -1` ends without a word."""
     reading, writing = os.pipe()
@@ -238,6 +241,9 @@ def test_an_interrupted_command_says_so_by_its_code(cli: Run, crib: FakeCrib) ->
     assert "Traceback" not in ran.err
 
 
+MAIN = "from toolcrib.client.cli import main; main()"
+
+
 def test_a_reader_that_has_gone_is_no_error() -> None:
     """`toolcrib --help | true` ends with 0, without a word."""
     script = (
@@ -249,7 +255,7 @@ def test_a_reader_that_has_gone_is_no_error() -> None:
 
 def test_output_that_cannot_be_written_is_an_error_in_two_lines() -> None:
     """As on a disk that is full."""
-    script = f"{sys.executable} -c 'from toolcrib.client.cli import main; main()' --help > /dev/full"
+    script = f"{sys.executable} -c '{MAIN}' --help > /dev/full"
     ran = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
     assert ran.returncode == 1
     assert ran.stderr.splitlines() == [
