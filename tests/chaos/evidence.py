@@ -33,7 +33,8 @@ _ENDINGS: Final[Mapping[int, Ending]] = {
 
 async def gather(client: Client, log: Path, tasks: Sequence[str], probes: Mapping[str, str]) -> Evidence:
     """Return all of it; whatever the server lists as a task is looked at, whether it was submitted or not."""
-    return Evidence(signs=signs_of(log), runs=await _runs(client, tasks), tasks=tasks, probes=probes)
+    runs = await _runs(client, tasks)  # first: what has a result by then has an end in the log
+    return Evidence(signs=signs_of(log), runs=runs, tasks=tasks, probes=probes)
 
 
 async def _runs(client: Client, tasks: Sequence[str]) -> list[Run]:

@@ -164,6 +164,8 @@ def _next(
 
 
 def _targets(kind: Kind, hosts: int) -> list[Target]:
-    if kind in OF_TASKS or kind in OF_SCHEDULERS:
-        return [(kind, 0)]
+    if kind in OF_TASKS:
+        return [("task", 0)]
+    if kind in OF_SCHEDULERS:
+        return [("scheduling", 0)]
     return [("host", number) for number in range(hosts)]

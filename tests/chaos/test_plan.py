@@ -27,12 +27,12 @@ def test_every_kind_is_there_and_none_too_late(seed: int) -> None:
 
 def hit(fault: Fault) -> tuple[str, int]:
     """Return what is to recover after a fault."""
-    return (fault.kind, 0) if fault.kind in OF_SCHEDULERS else ("host", int(fault.target * 3))
+    return ("scheduling", 0) if fault.kind in OF_SCHEDULERS else ("host", int(fault.target * 3))
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_what_was_hit_has_time_to_recover(seed: int) -> None:
-    """No host is hit again within 8 s of a fault's end, nor a scheduler or the server by its own kind of fault."""
+    """No host is hit again within 8 s of a fault's end, nor are schedulers and the server."""
     faults: dict[tuple[str, int], list[Fault]] = {}
     for fault in draw(seed, seconds=300, tasks=300, hosts=3).faults:
         if fault.kind not in OF_TASKS:
