@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
@@ -30,6 +31,7 @@ async def retried(
     further call may be made, the last error is raised.
     """
     begin = time.monotonic()
+    call = _cancellable(call)
     try:
         return await call()
     except Exception as error:
@@ -46,6 +48,21 @@ async def retried(
     stop = stop_never if patience is None else stop_before_delay(patience - (time.monotonic() - begin))
     wait = wait_random_exponential(multiplier=0.1, max=longest_pause)
     return await AsyncRetrying(stop=stop, wait=wait, retry=retry_if_exception(may_pass), reraise=True)(again)
+
+
+def _cancellable(call: Callable[[], Awaitable[Result]]) -> Callable[[], Awaitable[Result]]:
+    """Return `call` with its cancellation raised as such: an update of the SDK makes an error of it, to be retried."""
+
+    async def cancellable() -> Result:
+        try:
+            return await call()
+        except WorkflowUpdateRPCTimeoutOrCancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise asyncio.CancelledError from None
+            raise
+
+    return cancellable
 
 
 def is_unanswered(error: BaseException) -> bool:

@@ -180,3 +180,24 @@ async def test_a_client_gives_up_in_the_end() -> None:
     _, call = failing(*[rpc(RPCStatusCode.RESOURCE_EXHAUSTED)] * 1_000)
     with pytest.raises(RPCError):
         await patiently(call, 0.2)
+
+
+async def test_a_call_that_makes_an_error_of_its_cancellation_is_cancelled_all_the_same() -> None:
+    """As updates of the SDK do: nobody who stops, or whose time is over, is kept by retries."""
+    begun = 0
+
+    async def call() -> None:
+        nonlocal begun
+        begun += 1
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise WorkflowUpdateRPCTimeoutOrCancelledError from None
+
+    calling = asyncio.create_task(retried(call, is_unanswered, patience=None, longest_pause=0.01))
+    await asyncio.sleep(0)
+    calling.cancel()
+    done, _ = await asyncio.wait({calling}, timeout=5)
+    assert done
+    assert calling.cancelled()
+    assert begun == 1
