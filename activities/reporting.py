@@ -41,10 +41,13 @@ def _may_pass(error: BaseException) -> bool:
     return isinstance(error, RPCError) and error.status is not RPCStatusCode.NOT_FOUND
 
 
+_ANSWER: Any = ErrorBody | None
+
+
 async def _ask_what_is_on_record(client: Client, task_id: str, report: Report) -> None:
     task: WorkflowHandle[Any, Any] = client.get_workflow_handle(task_id)
     try:
-        found: ErrorBody | None = await task.query(TASK_ON_RECORD, report, result_type=ErrorBody, rpc_timeout=TIMEOUT)
+        found = await task.query(TASK_ON_RECORD, report, result_type=_ANSWER, rpc_timeout=TIMEOUT)
     except (RPCError, WorkflowQueryFailedError) as error:
         _log.error("report not delivered, and its task does not answer", lease=report.lease_id, reason=str(error))
         return
