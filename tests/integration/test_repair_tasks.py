@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
-from temporalio.client import WorkflowUpdateFailedError
+from temporalio.client import Client, WorkflowUpdateFailedError
 
 from support.lab import Lab, slot, until, until_pool, until_status
 from support.operator import delete, reset, reset_points, terminate, within_a_minute, workflow
+from support.processes import toolcrib
 from support.runners import CONTROLLED, controlled
-from toolcrib.client import TaskHandle
+from toolcrib.client import NoConnection, TaskHandle, TaskView, Toolcrib
 from toolcrib.scheduling.messages import Claim, Progress
 
 
@@ -192,3 +196,39 @@ async def test_case_e03_an_assigned_task_that_is_reset_gets_another_lease(lab: L
     assert getattr(refused.value.cause, "type", None) == "lease_superseded"
     pool = await within_a_minute(crib.pool().show, lambda pool: pool.leased == 1)
     assert [device.lease_id for device in pool.devices if device.lease_id] == [view.attempts[-1].lease_id]
+
+
+async def test_case_e03_a_reset_is_noticed_once_whoever_runs_the_task(client: Client, tmp_path: Path) -> None:
+    """A scheduler that takes over a task that was reset goes on with it, and notices when it is reset again."""
+    lab = Lab(client, Toolcrib(client), tmp_path / "hosts")
+    scheduler, end = ("worker", "--role", "scheduler"), tmp_path / "end"
+    async with toolcrib(client, tmp_path, *scheduler) as second, lab_of_its_own(lab):
+        task = await lab.crib.submit(f"while [ ! -e {end} ]; do sleep 0.1; done", pool="lab")
+        await until_status(task, "dispatched")
+        await reset(lab, task.id, (await reset_points(lab, task.id))[-1])
+        await within_a_minute(task.status, lambda view: len(view.attempts) == 2 and view.status == "dispatched")
+        second.kill()
+        async with toolcrib(client, tmp_path, *scheduler):
+            await within_a_minute(lambda: answered(task), lambda view: view is not None)
+            await reset(lab, task.id, (await reset_points(lab, task.id))[-1])
+            await within_a_minute(task.status, lambda view: len(view.attempts) == 3 and view.status == "dispatched")
+            end.touch()
+            view = await within_a_minute(task.status, lambda view: view.status == "done")
+    assert [attempt.outcome for attempt in view.attempts] == ["returned", "returned", "done"]
+
+
+@asynccontextmanager
+async def lab_of_its_own(lab: Lab) -> AsyncIterator[None]:
+    """Have a host with one slot in pool `lab`, of a scheduler in a process of its own."""
+    await until_pool(lab.crib, lambda pool: pool.name == "default")
+    await lab.pool(lease_ttl=6)
+    async with lab.host():
+        yield
+
+
+async def answered(task: TaskHandle) -> TaskView | None:
+    """Return the task's view; None if no scheduler answers yet."""
+    try:
+        return await task.status()
+    except NoConnection:
+        return None
