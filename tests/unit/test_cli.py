@@ -204,9 +204,6 @@ def test_an_unexpected_error_is_one_line_and_a_hint() -> None:
 
 
 @pytest.mark.parametrize("words", [["strategies"], ["strategies", "-ojson"], ["submit", "--help"], ["pool", "show"]])
-MAIN = "from toolcrib.client.cli import main; main()"
-
-
 def test_a_reader_that_has_gone_is_no_failure(words: list[str]) -> None:
     """`toolcrib ... | head -1` ends without a word."""
     reading, writing = os.pipe()
@@ -244,7 +241,7 @@ def test_an_interrupted_command_says_so_by_its_code(cli: Run, crib: FakeCrib) ->
 MAIN = "from toolcrib.client.cli import main; main()"
 
 
-def test_a_reader_that_has_gone_is_no_error() -> None:
+def test_a_reader_of_help_that_has_gone_is_no_error() -> None:
     """`toolcrib --help | true` ends with 0, without a word."""
     script = (
         f"{sys.executable} -c 'from toolcrib.client.cli import main; main()' --help | true; exit ${{PIPESTATUS[0]}}"
