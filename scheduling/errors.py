@@ -225,6 +225,7 @@ class TaskEnded(ClaimRefused):
     """The task has ended."""
 
     code = "task_ended"
+    exit_code = 4
 
 
 class ReportConflict(ToolcribError):

@@ -201,6 +201,23 @@ def test_a_host_gets_its_key_and_is_enrolled_and_revoked(crib: dict[str, str]) -
     _toolcrib(crib, "host", "revoke", "bench-1")
 
 
+def test_work_that_runs_elsewhere_is_driven_from_a_script(crib: dict[str, str]) -> None:
+    """By the id that `start` prints; what comes after its end is refused, and an unknown id is not found."""
+    task_id = _toolcrib(crib, "external", "start", "nightly backup", "--group", "backups").stdout.strip()
+    assert _toolcrib(crib, "external", "progress", task_id, "0.4", "copying").returncode == 0
+    view = _json(crib, "status", task_id)
+    assert (view["state"], view["progress"], view["message"]) == ("running", 0.4, "copying")
+    assert _toolcrib(crib, "external", "progress", task_id, "1.4").returncode == 4
+    assert _toolcrib(crib, "external", "complete", task_id, "--result", '{"files": 3}').returncode == 0
+    view = _json(crib, "status", task_id)
+    assert (view["state"], view["result"], view["group_id"]) == ("completed", {"files": 3}, "backups")
+    for late in (["fail", task_id, "no"], ["progress", task_id, "0.5"], ["cancel", task_id]):
+        refused = _toolcrib(crib, "external", *late)
+        assert (refused.returncode, len(refused.stderr.splitlines())) == (4, 2), late
+    assert _toolcrib(crib, "external", "complete", "task-nobody").returncode == 8
+    assert _toolcrib(crib, "external", "complete", task_id, "--result", "{").returncode == 4
+
+
 def test_without_a_server_every_command_says_so(tmp_path: Path) -> None:
     """Exit code 3, the address that was tried, who named it, and what to do."""
     with socket.socket() as probe:
