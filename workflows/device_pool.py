@@ -329,10 +329,20 @@ class DevicePool:
         while True:
             await workflow.wait_condition(self._resets.noticed)
             workflow.logger.warning("the pool was reset; it asks its tasks and hosts for what they have")
-            self._scheduler = TaskScheduler(rebuilt(self._scheduler.records, workflow.time()))
-            self._checks.cancel()
-            self._checks = asyncio.create_task(self._look_after_things())
-            self._changed()
+            self._forget()
+            # What was said to the earlier run after the point of the reset is said again in this workflow task.
+            task = workflow.info().get_current_history_length()
+            await self._next_workflow_task(task)
+            self._forget()
+
+    async def _next_workflow_task(self, task: int) -> None:
+        await workflow.wait_condition(lambda: workflow.info().get_current_history_length() != task)
+
+    def _forget(self) -> None:
+        self._scheduler = TaskScheduler(rebuilt(self._scheduler.records, workflow.time()))
+        self._checks.cancel()
+        self._checks = asyncio.create_task(self._look_after_things())
+        self._changed()
 
     # ---- this run
 
