@@ -43,6 +43,9 @@ def enroll(state: PoolState, order: HostKey, now: float) -> None:
             host_id=order.host_id, instance="", incarnation=0, state="offline", last_seen=None, device_ids=[]
         )
     host = state.hosts[order.host_id]
+    if order.public_key not in (None, host.public_key):
+        # Above all that a pool of this name may have had before it was ended: no registration is good twice.
+        host.serial = max(host.serial, int(now))
     host.public_key = order.public_key
     if order.public_key is None:
         silence_host_now(state, order.host_id, "its key was revoked", now)

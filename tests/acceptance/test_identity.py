@@ -258,14 +258,14 @@ async def test_only_an_enrolled_host_registers(lab: Lab) -> None:
     """With its own key, and each registration once: one that was seen brings nobody back, and replaces nobody."""
     crib = await lab.pool()
     link, key = PoolLinks(lab.client).to("lab"), lab.key()
-    said = HostSnapshot(host_id="lab-1", instance="one", devices=(slot(),), serial=1)
+    said = HostSnapshot(host_id="lab-1", instance="one", devices=(slot(),), serial=2**40)
     with pytest.raises(NotEnrolled):
         await link.register(key.signed_snapshot(said, "lab"))
     await lab.enroll()
     with pytest.raises(BadSignature):
         await link.register(lab.key("b").signed_snapshot(said, "lab"))
     assert (await link.register(key.signed_snapshot(said, "lab"))).incarnation == 1
-    newer = key.signed_snapshot(replace(said, instance="two", serial=2), "lab")
+    newer = key.signed_snapshot(replace(said, instance="two", serial=2**40 + 1), "lab")
     assert (await link.register(newer)).incarnation == 2
     with pytest.raises(HostSuperseded):
         await link.register(key.signed_snapshot(said, "lab"))

@@ -59,8 +59,8 @@ def key_of(host_id: str) -> HostKeyPair:
 
 
 def snapshot(host_id: str, devices: Iterable[DeviceSpec], instance: str = "one", serial: int = 1) -> HostSnapshot:
-    """Return what a host says to pool `default` when its worker starts."""
-    said = HostSnapshot(host_id=host_id, instance=instance, devices=tuple(devices), serial=serial)
+    """Return what a host says to pool `default` when it registers for the `serial`-th time after `START`."""
+    said = HostSnapshot(host_id=host_id, instance=instance, devices=tuple(devices), serial=int(START) + serial)
     return key_of(host_id).signed_snapshot(said, "default")
 
 

@@ -307,4 +307,5 @@ def test_a_rebuilt_pool_keeps_what_it_knew_of_its_hosts() -> None:
     after = repair.rebuilt(before.state, START)
     assert (after.devices, after.held, after.queue) == ({}, {}, [])
     (host,) = after.hosts.values()
-    assert (host.public_key, host.serial, host.in_service) == (key_of("h").public, 1, False)
+    known = before.records.hosts["h"]
+    assert (host.public_key, host.serial, host.in_service) == (key_of("h").public, known.serial, False)

@@ -46,20 +46,22 @@ def test_s37_a_goodbye_of_a_host_that_nobody_knows_creates_nothing() -> None:
 def test_what_an_earlier_presence_says_late_is_not_believed() -> None:
     """A worker that has registered again is online, whatever is still on its way about its presence before that."""
     scheduler = pool(device("d"))
+    first = scheduler.records.hosts["h"].presence
     assert register(scheduler, "h", [device("d")], START + 9).incarnation == 1
-    late = HostSilent(host_id="h", incarnation=1, registration=1, reason="no heartbeat")
+    late = HostSilent(host_id="h", incarnation=1, registration=first, reason="no heartbeat")
     scheduler.silence(late, START + 10)
     assert states(scheduler) == {"h/d": "idle"}
-    scheduler.silence(replace(late, registration=2), START + 20)
+    scheduler.silence(replace(late, registration=first + 1), START + 20)
     assert states(scheduler) == {"h/d": "offline"}
 
 
 def test_a_host_that_only_tells_of_its_work_is_believed_silent_all_the_same() -> None:
     """It registers again under the presence that it shows, and whose end counts then."""
     scheduler = pool(device("d"))
-    told = replace(snapshot("h", [device("d")], serial=2), presence=1)
+    first = scheduler.records.hosts["h"].presence
+    told = replace(snapshot("h", [device("d")], serial=2), presence=first)
     scheduler.register(key_of("h").signed_snapshot(told, "default"), START)
-    scheduler.silence(HostSilent(host_id="h", incarnation=1, registration=1, reason="no heartbeat"), START)
+    scheduler.silence(HostSilent(host_id="h", incarnation=1, registration=first, reason="no heartbeat"), START)
     assert states(scheduler) == {"h/d": "offline"}
 
 

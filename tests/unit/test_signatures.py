@@ -297,3 +297,10 @@ def test_a_signed_report_arrives_as_it_was_signed() -> None:
         said = report(HELD, ReportOutcome.DONE, result)
         arrived = adapter.validate_json(adapter.dump_json(said))
         assert is_signed(report_statement(arrived, "h"), arrived.signature, KEY), result
+
+
+def test_an_old_registration_is_not_good_for_a_pool_that_was_rebuilt() -> None:
+    """Its host is enrolled there anew, with a serial number above all earlier ones."""
+    rebuilt = pool()
+    enroll(rebuilt.records, HostKey(host_id="h", public_key=KEY), START + 3600)
+    refused(rebuilt, SNAPSHOT, HostSuperseded)

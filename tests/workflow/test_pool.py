@@ -109,7 +109,7 @@ async def test_unknown_fields_are_ignored(lab: Lab) -> None:
     device = {"id": "slot-1", "driver": "local", "driver_type": "local", "colour": "red"}
     key = await lab.enroll("h")
     spec = DeviceSpec(id="slot-1", driver="local", driver_type="local")
-    said = key.signed_snapshot(HostSnapshot(host_id="h", instance="i", devices=(spec,), serial=1), "lab")
+    said = key.signed_snapshot(HostSnapshot(host_id="h", instance="i", devices=(spec,), serial=2**40), "lab")
     registration = await ask(lab, "register", {**asdict(said), "devices": [device], "mood": "good"})
     assert registration["incarnation"] == 1
     (admission,) = await ask(lab, POOL_ADMIT, [{**ENTRY, "mood": "good"}])
