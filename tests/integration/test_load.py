@@ -41,7 +41,7 @@ async def test_500_tasks_drain_in_order(lab: Lab) -> None:
     assert (await crib.pool().show()).queued == 500
     async with lab.host(goal=NOTING):
         await asyncio.gather(*(task.result() for task in tasks))
-    assert noting.goals == goals
+    assert [goal for goal in noting.goals if goal in goals] == goals
 
 
 async def test_no_slot_is_ever_used_twice_at_once(lab: Lab, tmp_path: Path) -> None:
