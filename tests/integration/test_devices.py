@@ -26,7 +26,7 @@ QUICK: dict[str, Any] = {"claim_timeout": 20, "lease_ttl": 5, "max_attempts": 5}
 
 
 class Journal:
-    """Signs of life that works write down themselves: first or later one, and time, every few hundredths of a second."""
+    """Signs of life that works write down themselves: which one it is, and when, every few hundredths of a second."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "journal"
