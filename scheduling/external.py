@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, TypeAdapter, field_validator
 
 from toolcrib.scheduling.errors import ErrorBody, InvalidRequest
+from toolcrib.scheduling.markdown import as_is, labelled
 from toolcrib.scheduling.messages import Progress
 from toolcrib.scheduling.names import DEFAULT_POOL, checked_name
 from toolcrib.scheduling.request import MAX_RESULT_BYTES, checked_json, checked_line, reworded
@@ -118,12 +119,16 @@ class ExternalRecord:
     @property
     def details(self) -> str:
         """The task in a few lines of Markdown, for the Temporal Web UI."""
-        lines = [f"{'status':<10}{self.status}", f"{'pool':<10}{self.request.pool}"]
+        lines = [
+            labelled("task", self.request.name),
+            labelled("status", self.status),
+            labelled("pool", self.request.pool),
+        ]
         if self.progress is not None:
-            lines.append(f"{'progress':<10}{self.progress:.0%} {self.message or ''}")
+            lines.append(labelled("progress", f"{self.progress:.0%} {self.message or ''}"))
         if self.error is not None:
-            lines.append(f"{'error':<10}{self.error.message}")
-        return f"**{self.request.name}**\n```\n" + "\n".join(lines) + "\n```"
+            lines.append(labelled("error", self.error.message))
+        return as_is(lines)
 
 
 CARRIED = TypeAdapter(ExternalRecord)

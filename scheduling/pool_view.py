@@ -7,6 +7,7 @@ from typing import Final
 from toolcrib.scheduling.constraints import Constraints
 from toolcrib.scheduling.device import DeviceState, PooledDevice
 from toolcrib.scheduling.lease import Lease
+from toolcrib.scheduling.markdown import as_is
 from toolcrib.scheduling.matching import shunned
 from toolcrib.scheduling.pool import PoolState
 from toolcrib.scheduling.reasons import pending_reason
@@ -62,18 +63,19 @@ def host_views(state: PoolState) -> list[HostView]:
 
 def pool_details(scheduler: TaskScheduler) -> str:
     """Return the pool in a few lines of Markdown, for the Temporal Web UI."""
-    devices, held = scheduler.devices, scheduler.held
+    devices, held, cap = scheduler.devices, scheduler.held, scheduler.config.max_concurrent
+    shown = devices[:MAX_DEVICES_IN_DETAILS]
+    width = max((len(device.key) for device in shown), default=0)
     holders = {lease.device_key: lease.task_id for lease in held}
-    cap = scheduler.config.max_concurrent
-    lines = [f"queued {len(scheduler.queue)}   leased {len(held)} of {'all devices' if cap is None else cap}", ""]
-    for device in devices[:MAX_DEVICES_IN_DETAILS]:
+    lines = [scheduler.problem] if scheduler.problem else []
+    lines += [f"queued {len(scheduler.queue)}   leased {len(held)} of {'all devices' if cap is None else cap}", ""]
+    for device in shown:
         why = _why(device, in_service=scheduler.in_service(device))
         note = holders.get(device.key) or why or ("" if device.in_service else "out of service")
-        lines.append(f"{device.key:<30} {device.state:<12} {note}")
-    if len(devices) > MAX_DEVICES_IN_DETAILS:
-        lines.append(f"and {len(devices) - MAX_DEVICES_IN_DETAILS} more")
-    problem = f"\n{scheduler.problem}" if scheduler.problem else ""
-    return f"**Pool {scheduler.name}**{problem}\n```\n" + "\n".join(lines) + "\n```"
+        lines.append(f"{device.key:<{width}} {device.state:<11} {note}".rstrip())
+    if len(devices) > len(shown):
+        lines.append(f"and {len(devices) - len(shown)} more")
+    return f"**Pool {scheduler.name}**\n{as_is(lines)}"
 
 
 def reasons_for(scheduler: TaskScheduler, task_ids: list[str]) -> dict[str, PendingReason]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from toolcrib.scheduling.lease import Attempt
+from toolcrib.scheduling.markdown import as_is, labelled
 from toolcrib.scheduling.task import Status, TaskRecord
 from toolcrib.scheduling.views import STATE_OF, AttemptView, TaskView, moment
 
@@ -41,15 +42,19 @@ def task_view(record: TaskRecord) -> TaskView:
 
 def details(record: TaskRecord) -> str:
     """Return the task in a few lines of Markdown, for the Temporal Web UI."""
-    lines = [f"{'status':<10}{record.status}", f"{'pool':<10}{record.request.pool}"]
+    lines = [
+        labelled("task", record.request.title),
+        labelled("status", record.status),
+        labelled("pool", record.request.pool),
+    ]
     if record.status is Status.QUEUED:
-        lines.append(f"{'needs':<10}{record.request.constraints}")
+        lines.append(labelled("needs", record.request.constraints))
     if record.progress is not None:
-        lines.append(f"{'progress':<10}{record.progress:.0%} {record.message or ''}")
+        lines.append(labelled("progress", f"{record.progress:.0%} {record.message or ''}"))
     lines += [_attempt_line(attempt) for attempt in record.attempts[-20:]]
     if record.error is not None:
-        lines.append(f"{'error':<10}{record.error.message}")
-    return f"**{record.request.title}**\n```\n" + "\n".join(lines) + "\n```"
+        lines.append(labelled("error", record.error.message))
+    return as_is(lines)
 
 
 def _attempt_view(attempt: Attempt) -> AttemptView:
@@ -72,4 +77,4 @@ def _attempt_view(attempt: Attempt) -> AttemptView:
 def _attempt_line(attempt: Attempt) -> str:
     state = attempt.outcome or ("running" if attempt.claimed_at else "assigned")
     reason = f"  {attempt.reason}" if attempt.reason else ""
-    return f"{'attempt ' + str(attempt.lease.attempt):<10}{attempt.lease.device_key}  {state}{reason}"
+    return labelled(f"attempt {attempt.lease.attempt}", f"{attempt.lease.device_key}  {state}{reason}")

@@ -66,7 +66,7 @@ def test_the_work_of_a_host_and_its_devices_are_shown_as_they_are() -> None:
     (shown,) = pool_view(scheduler).devices
     assert (host.state, host.in_service) == ("online", False)
     assert (shown.state, shown.in_service, shown.reason) == ("idle", False, "its host is out of service")
-    assert "idle         its host is out of service" in pool_details(scheduler)
+    assert "idle        its host is out of service" in pool_details(scheduler)
 
 
 def test_a_device_that_is_out_of_service_stays_so_when_its_host_comes_back() -> None:
@@ -75,7 +75,7 @@ def test_a_device_that_is_out_of_service_stays_so_when_its_host_comes_back() -> 
     for order in (DRAIN, DRAIN_HOST, RESUME_HOST):
         scheduler.order(order, START)
     assert [view.in_service for view in pool_view(scheduler).devices] == [False, True]
-    assert "idle         out of service" in pool_details(scheduler)
+    assert "idle        out of service" in pool_details(scheduler)
     register(scheduler, "h", [device("d1"), device("d2")], START, "two")
     scheduler.admit([entry("t1"), entry("t2")], START)
     assert holders(scheduler) == {"t1": "d2"}

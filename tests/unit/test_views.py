@@ -153,7 +153,7 @@ def test_a_view_can_be_read_back() -> None:
 def test_a_task_in_a_few_lines() -> None:
     """What it needs while it waits, its attempts, and what went wrong."""
     record = task(tags=["a"], name="nightly")
-    assert details(record) == "**nightly**\n```\nstatus    queued\npool      default\nneeds     tag a\n```"
+    assert details(record) == "```\ntask      nightly\nstatus    queued\npool      default\nneeds     tag a\n```"
     record.offer(lease(), START)
     record.expire("it was not claimed in time", START)
     second = lease(2)
@@ -165,8 +165,8 @@ def test_a_task_in_a_few_lines() -> None:
         "attempt 1 h/d  expired  it was not claimed in time",
         "attempt 2 h/d  running",
     ]
-    record.fail(ErrorBody(code="x", message="boom"), START)
-    assert "error     boom" in details(record)
+    record.fail(ErrorBody(code="x", message="boom\n```\n*again*"), START)
+    assert details(record).endswith("\nerror     boom\n          ```\n          *again*\n```")
 
 
 def test_a_moment_is_in_utc() -> None:

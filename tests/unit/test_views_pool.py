@@ -84,9 +84,9 @@ def test_a_pool_in_a_few_lines(scheduler: TaskScheduler) -> None:
     assert pool_details(scheduler) == (
         "**Pool default**\n```\n"
         "queued 2   leased 1 of 1\n\n"
-        "h/d1                           leased       t1\n"
-        "h/d2                           idle         \n"
-        "h2/d1                          offline      no heartbeat\n"
+        "h/d1  leased      t1\n"
+        "h/d2  idle\n"
+        "h2/d1 offline     no heartbeat\n"
         "```"
     )
     crowded = pool(*(device(f"d{n}") for n in range(MAX_DEVICES_IN_DETAILS + 7)))
