@@ -8,10 +8,10 @@ KEPT := $(VENV)/histories
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long chaos histories check bench
+.PHONY: help setup demo test test-long chaos histories screenshots check bench
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Create .venv and install toolcrib into it (another Python: make setup PYTHON=python3.12)
 
@@ -32,6 +32,9 @@ chaos: $(READY) ## Kill, stop and cut off everything while tasks run (optional: 
 
 histories: $(READY) ## Record the histories that tests/replay replays anew
 	@PYTHONPATH=tests $(BIN)/python -m replay.record
+
+screenshots: $(READY) ## Take the pictures of the Web UI in docs/images anew (needs Debian's chromium)
+	@PYTHONPATH=tests $(BIN)/python -m webui.screenshots
 
 check: $(READY) ## Check style, types, layers and documentation
 	@$(BIN)/ruff check
