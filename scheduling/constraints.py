@@ -1,6 +1,8 @@
 """What a task asks of a device, and whether a device has it.
 
 Everything is compared literally and case-sensitively, after Unicode normalisation to NFC: a tag is not a pattern.
+One thing is more than a condition: devices with a tag `work:...` are an application's own, and serve only tasks that
+ask for such a tag.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from toolcrib.scheduling.errors import InvalidRequest
 
 MAX_TAG_LENGTH: Final = 128
 MAX_TAGS: Final = 64
+WORK: Final = "work:"
+"""With this begins the tag by which an application's slots, and the tasks for it, name a work of its own."""
 
 
 class Describable(Protocol):
@@ -52,13 +56,24 @@ class Constraints:
             and (self.device_id is None or self.device_id == device.device_id)
             and (self.host_id is None or self.host_id == device.host_id)
             and all(tag in device.tags for tag in self.tags)
+            and (self.for_work or not is_reserved(device))
         )
+
+    @property
+    def for_work(self) -> bool:
+        """Whether it asks for a work of an application."""
+        return any(tag.startswith(WORK) for tag in self.tags)
 
     def __str__(self) -> str:
         named = {"driver type": self.driver_type, "device": self.device_id, "host": self.host_id}
         parts = [f"{name} {value}" for name, value in named.items() if value is not None]
         parts += [f"tag {tag}" for tag in self.tags]
         return ", ".join(parts) or "any device"
+
+
+def is_reserved(device: Describable) -> bool:
+    """Return whether a device is an application's own, and not for goals and workflows."""
+    return any(tag.startswith(WORK) for tag in device.tags)
 
 
 def checked_tag(tag: str, field: str) -> str:

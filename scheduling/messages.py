@@ -121,6 +121,7 @@ class Assignment:
     attempt: int
     goal: str | None = None
     workflow: str | None = None
+    work: str | None = None
     inputs: dict[str, Any] = field(default_factory=dict)
 
 

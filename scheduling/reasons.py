@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Final, Literal
 
-from toolcrib.scheduling.constraints import Constraints
+from toolcrib.scheduling.constraints import Constraints, is_reserved
 from toolcrib.scheduling.device import DeviceState, PooledDevice
 from toolcrib.scheduling.views import PendingReason
 
@@ -77,6 +77,8 @@ def _mismatch(demand: Constraints, devices: Sequence[PooledDevice]) -> str:
     said = [_unoffered(what, wanted, offered) for what, wanted, offered in unmet[:MAX_FAULTS_SAID]]
     if len(unmet) > MAX_FAULTS_SAID:
         said.append(f"and {len(unmet) - MAX_FAULTS_SAID} more that no device has")
+    if not said and not demand.for_work and all(map(is_reserved, devices)):
+        return "all of the pool's devices are slots of applications, for works of theirs alone"
     return "; ".join(said) or f"no single device has all of: {demand}"
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from toolcrib.scheduling.constraints import Constraints, checked_tags
+from toolcrib.scheduling.constraints import WORK, Constraints, checked_tags
 from toolcrib.scheduling.errors import InvalidRequest
 from toolcrib.scheduling.names import DEFAULT_POOL, checked_name
 from toolcrib.scheduling.quoting import shown
@@ -32,13 +32,15 @@ Seconds = Annotated[float, Field(gt=0, le=MAX_TIMEOUT, allow_inf_nan=False)]
 
 
 class TaskRequest(BaseModel):
-    """A goal or a workflow reference, and what the task needs; durations are seconds."""
+    """A goal, a workflow reference or a work's name, and what the task needs; durations are seconds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     goal: str | None = None
     workflow: str | None = None
     """`name` or `name@version`."""
+    work: str | None = None
+    """The name of a function that an application has registered for its own worker."""
     inputs: dict[str, Any] = Field(default_factory=dict)
     name: str | None = None
     driver_type: str | None = None
@@ -59,14 +61,15 @@ class TaskRequest(BaseModel):
 
     @property
     def constraints(self) -> Constraints:
-        """What it asks of a device."""
-        return Constraints(driver_type=self.driver_type, tags=self.tags, device_id=self.device_id, host_id=self.host_id)
+        """What it asks of a device; for a work also that it is a slot of an application that has it."""
+        tags = self.tags if self.work is None else tuple(sorted({*self.tags, WORK + self.work}))
+        return Constraints(driver_type=self.driver_type, tags=tags, device_id=self.device_id, host_id=self.host_id)
 
     @property
     def title(self) -> str:
-        """The task's name: as given, else its workflow, else its goal shortened to one line."""
-        if self.name or self.workflow:
-            return self.name or self.workflow or ""
+        """The task's name: as given, else its workflow or work, else its goal shortened to one line."""
+        if given := self.name or self.workflow or self.work:
+            return given
         line = " ".join((self.goal or "").split())
         return line if len(line) <= SHORT_GOAL_LENGTH else line[: SHORT_GOAL_LENGTH - 1] + "…"
 
@@ -85,7 +88,7 @@ class TaskRequest(BaseModel):
                 raise ValueError(f"{shown(tag)} is not a text; put it in quotes")
         return reworded(checked_tags, value)
 
-    @field_validator("pool", "driver_type", "device_id", "host_id")
+    @field_validator("pool", "driver_type", "device_id", "host_id", "work")
     @classmethod
     def _is_a_name(cls, value: str | None, info: ValidationInfo) -> str | None:
         return None if value is None else reworded(checked_name, value, info.field_name or "")
@@ -121,9 +124,9 @@ class TaskRequest(BaseModel):
 
     @model_validator(mode="after")
     def _has_one_kind_of_work(self) -> TaskRequest:
-        if (self.goal is None) == (self.workflow is None):
-            given = "both were" if self.goal is not None else "neither was"
-            raise ValueError(f"goal, workflow: give exactly one of the two; {given} given")
+        given = sum(kind is not None for kind in (self.goal, self.workflow, self.work))
+        if given != 1:
+            raise ValueError(f"goal, workflow, work: give exactly one of them; {given or 'none'} were given")
         if self.group_name is not None and self.group_id is None:
             raise ValueError("group_name: needs a group_id")
         return self

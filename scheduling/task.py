@@ -185,6 +185,7 @@ class TaskRecord:
             attempt=attempt.lease.attempt,
             goal=self.request.goal,
             workflow=self.request.workflow,
+            work=self.request.work,
             inputs=self.request.inputs,
         )
 

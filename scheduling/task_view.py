@@ -21,6 +21,7 @@ def task_view(record: TaskRecord) -> TaskView:
         priority=request.priority,
         goal=request.goal,
         workflow=request.workflow,
+        work=request.work,
         inputs=request.inputs,
         driver_type=request.driver_type,
         tags=list(request.tags),

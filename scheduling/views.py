@@ -30,7 +30,7 @@ STATE_OF: dict[str, State] = {
 }
 """The second vocabulary: the same states in the words of background tasks."""
 
-_LEFT_OUT_WHEN_UNSET = ("progress", "message", "group_id", "group_name")
+_LEFT_OUT_WHEN_UNSET = ("work", "progress", "message", "group_id", "group_name")
 
 
 @overload
@@ -87,6 +87,7 @@ class TaskView(View):
     priority: int
     goal: str | None = None
     workflow: str | None = None
+    work: str | None = None
     inputs: dict[str, Any] = Field(default_factory=dict)
     driver_type: str | None = None
     tags: list[str] = Field(default_factory=list)

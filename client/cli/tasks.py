@@ -84,6 +84,7 @@ def _say_task(view: TaskView) -> None:
             ("group", view.group_name or view.group_id),
             ("goal", view.goal),
             ("workflow", view.workflow),
+            ("work", view.work),
             ("asks for", _asked(view)),
             ("device", device(view) if view.attempt else None),
             ("created", instant(view.created_at)),

@@ -69,6 +69,23 @@ def test_every_condition_has_to_hold(demand: Constraints, expected: bool) -> Non
     assert demand.matches(pooled("d", "a")) is expected
 
 
+@pytest.mark.parametrize(
+    ("offered", "wanted", "expected"),
+    [
+        (["work:resize"], [], False),
+        (["work:resize", "linux"], ["linux"], False),
+        (["work:resize", "linux"], ["work:resize", "linux"], True),
+        (["work:resize", "work:index"], ["work:index"], True),
+        (["work:resize"], ["work:index"], False),
+        (["linux"], ["work:resize"], False),
+        (["homework:resize"], [], True),
+    ],
+)
+def test_an_applications_slots_serve_its_works_alone(offered: list[str], wanted: list[str], expected: bool) -> None:
+    """Who asks for no work does not get a device that is tagged with one; who does gets one that has it."""
+    assert fits(offered, wanted) is expected
+
+
 @given(st.lists(st.text(min_size=1).filter(lambda text: text.strip() and text.isprintable()), max_size=5))
 def test_equal_demands_are_equal_values(tags: list[str]) -> None:
     """Order and repeats do not matter, and checking what was checked changes nothing: such tasks share a bucket."""

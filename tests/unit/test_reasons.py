@@ -145,6 +145,15 @@ def test_wishes_that_no_single_device_meets_are_said_together() -> None:
     assert why(devices, "a", "b") == ("no_such_device", "no single device has all of: tag a, tag b")
 
 
+def test_slots_of_applications_are_not_for_everybody() -> None:
+    """A pool that has no other devices says so."""
+    slots = [pooled("d1", "work:resize"), pooled("d2", "work:index")]
+    text = "all of the pool's devices are slots of applications, for works of theirs alone"
+    assert why(slots) == ("no_such_device", text)
+    assert why([*slots, pooled("d3", state=LEASED)]) == ("all_busy", "the one device that fits is busy")
+    assert why(slots, "work:resize", "work:index")[1] == "no single device has all of: tag work:resize, tag work:index"
+
+
 def test_a_pool_says_of_every_task_that_waits_why() -> None:
     """Tasks that do not wait, or are not known, are left out."""
     scheduler = pool(device("d1", "a"), device("d2"), max_concurrent=1)

@@ -27,9 +27,12 @@ def nested(depth: int, kind: type[list[Any]] | type[tuple[Any, ...]] = list) -> 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({}, "goal, workflow: give exactly one of the two; neither was given"),
-        ({"goal": None}, "goal, workflow: give exactly one of the two; neither was given"),
-        ({"goal": "x", "workflow": "y"}, "goal, workflow: give exactly one of the two; both were given"),
+        ({}, "goal, workflow, work: give exactly one of them; none were given"),
+        ({"goal": None}, "goal, workflow, work: give exactly one of them; none were given"),
+        ({"goal": "x", "workflow": "y"}, "goal, workflow, work: give exactly one of them; 2 were given"),
+        ({"goal": "x", "workflow": "y", "work": "z"}, "goal, workflow, work: give exactly one of them; 3 were given"),
+        ({"work": ""}, "work: '' is not 1 to 64 of A-Z a-z 0-9 . _ : -"),
+        ({"work": "two words"}, "work: 'two words' is not 1 to 64 of A-Z a-z 0-9 . _ : -"),
         ({"goal": ""}, "goal: is blank"),
         ({"goal": " \n\t"}, "goal: is blank"),
         ({"goal": "a\0b"}, "goal: has a NUL character"),
@@ -198,3 +201,11 @@ def test_the_digest_tells_contents_apart() -> None:
     others = {"priority": 2, "tags": ["a"], "inputs": {"a": 1}, "timeout": 5, "pool": "other"}
     digests = [plain.digest, *(parse_request({"goal": "x", name: value}).digest for name, value in others.items())]
     assert len(dict.fromkeys(digests)) == len(digests)
+
+
+def test_a_work_is_asked_for_by_a_tag() -> None:
+    """Beside the tags that were given, of which there may be as many as ever; and the task is named by it."""
+    request = parse_request({"work": "resize", "tags": ["zoom", "gpu"]})
+    assert (request.title, request.tags) == ("resize", ("gpu", "zoom"))
+    assert request.constraints.tags == ("gpu", "work:resize", "zoom")
+    assert len(parse_request({"work": "resize", "tags": [f"t{n}" for n in range(64)]}).constraints.tags) == 65
