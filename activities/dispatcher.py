@@ -23,9 +23,13 @@ MAX_MESSAGE_LENGTH: Final = 4_000
 class TaskDispatcher:
     """Composes existing runners; it adds no planning, execution or retry of its own."""
 
-    def __init__(self, goals: GoalRunner | None, workflows: WorkflowRunner | None) -> None:
+    def __init__(
+        self, goals: GoalRunner | None, workflows: WorkflowRunner | None, works: WorkflowRunner | None = None
+    ) -> None:
+        """`works` runs the works of an application, by their names, as workflows are run."""
         self._goals = goals
         self._workflows = workflows
+        self._works = works
 
     async def dispatch(self, assignment: Assignment, context: LeaseContext, limit: float) -> Report:
         """Run the assignment once, for at most `limit` seconds, and return how it went.
@@ -65,6 +69,10 @@ class TaskDispatcher:
             if self._goals is None:
                 raise RunFailed(f"host {context.lease.host_id} runs no goals", hint="Set runners.goal in its file.")
             return self._goals.run(assignment.goal, context)
+        if assignment.work is not None:
+            if self._works is None:
+                raise RunFailed(f"host {context.lease.host_id} runs no works", hint="Drop its tags work:... there.")
+            return self._works.run(assignment.work, assignment.inputs, context)
         if self._workflows is None or assignment.workflow is None:
             raise RunFailed(f"host {context.lease.host_id} runs no workflows", hint="Set runners.workflow in its file.")
         return self._workflows.run(assignment.workflow, assignment.inputs, context)

@@ -1,8 +1,10 @@
-"""Tells this run of this machine from all others."""
+"""What this machine is called, and what tells this run of it from all others."""
 
 from __future__ import annotations
 
 import hashlib
+import re
+import socket
 from pathlib import Path
 from typing import Final
 
@@ -17,3 +19,8 @@ def machine_id(locks: Path) -> str:
     """
     where = locks.stat()
     return hashlib.sha256(f"{_BOOT.read_text().strip()} {where.st_dev} {where.st_ino}".encode()).hexdigest()[:32]
+
+
+def machine_name() -> str:
+    """Return the machine's name, as far as it can be part of a host's id."""
+    return re.sub(r"[^A-Za-z0-9._:-]", "-", socket.gethostname())[:64] or "localhost"

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from toolcrib.activities.runners.works import WorkContext
     from toolcrib.client.crib import PartlySubmitted, Toolcrib
     from toolcrib.client.external import ExternalHandle, ExternalTask
     from toolcrib.client.group import Group, GroupHandle
@@ -76,6 +77,7 @@ __all__ = [
     "UnknownStrategy",
     "UnknownTask",
     "WaitTimeout",
+    "WorkContext",
 ]
 
 # Commands that need no server should not pay for loading Temporal's SDK.
@@ -111,6 +113,7 @@ _MODULES = {
     "UnknownStrategy": "toolcrib.scheduling.errors",
     "UnknownTask": "toolcrib.scheduling.errors",
     "WaitTimeout": "toolcrib.scheduling.errors",
+    "WorkContext": "toolcrib.activities.runners.works",
 }
 
 

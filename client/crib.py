@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from temporalio.client import Client
 
 from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.activities.pools import find_pools
+from toolcrib.activities.runners.works import Works
 from toolcrib.client.external import ExternalHandle, ExternalTask
 from toolcrib.client.group import Group, GroupHandle
 from toolcrib.client.listing import list_tasks
@@ -22,6 +23,15 @@ from toolcrib.scheduling.names import DEFAULT_POOL
 from toolcrib.scheduling.request import TaskRequest, parse_request
 from toolcrib.scheduling.views import PoolView, State, Status, TaskView
 
+if TYPE_CHECKING:
+    from toolcrib.worker.application import ApplicationWorker
+
+Registered = TypeVar("Registered", bound=Callable[..., Any])
+
+SLOTS: Final = 3
+"""As many as a pool runs at once by default."""
+DRAIN: Final = 10.0
+"""Seconds that works get to finish in when their worker ends."""
 SLICE: Final = 100
 """Requests admitted together: few enough that all of them are started while their admissions are fresh."""
 
@@ -49,6 +59,7 @@ class Toolcrib:
         self._client = client
         self._links = PoolLinks(client)
         self._pool = pool
+        self._works = Works()
 
     @classmethod
     async def connect(
@@ -69,6 +80,7 @@ class Toolcrib:
         goal: str | None = None,
         *,
         workflow: str | None = None,
+        work: str | None = None,
         inputs: dict[str, Any] | None = None,
         name: str | None = None,
         driver_type: str | None = None,
@@ -83,12 +95,13 @@ class Toolcrib:
         queue_timeout: float | None = None,
         max_attempts: int | None = None,
     ) -> TaskHandle:
-        """Submit a goal, or a workflow by its `NAME` or `NAME@VERSION`; returns without waiting for a device.
+        """Submit a goal, a workflow by its `NAME` or `NAME@VERSION`, or a work; returns without waiting for a device.
 
         Args:
             goal: what to do, for the host's goal runner; with the runner `shell` a command line.
             workflow: a workflow definition, for the host's workflow runner.
-            inputs: the workflow's inputs, as JSON data.
+            work: a function that an application has registered with `work`; it waits for a slot of such an application.
+            inputs: the workflow's or work's inputs, as JSON data.
             name: to show; by default the goal, shortened.
             driver_type: the device has to be of this type.
             tags: the device has to have all of these.
@@ -111,6 +124,7 @@ class Toolcrib:
         given = {
             "goal": goal,
             "workflow": workflow,
+            "work": work,
             "inputs": inputs,
             "name": name,
             "driver_type": driver_type,
@@ -179,6 +193,48 @@ class Toolcrib:
             if isinstance(view, BaseException) and not isinstance(view, UnknownPool):
                 raise view
         return [view for view in views if isinstance(view, PoolView)]
+
+    def work(self, name: str) -> Callable[[Registered], Registered]:
+        """Register the decorated function, async or not, as a work that `worker` runs and `submit(work=name)` asks for.
+
+        It gets the task's inputs by name, and its `WorkContext` if it has a parameter `context`. What it returns, JSON
+        data, is the result; what it raises, the task's error. It runs in a thread of its own, an async one on an event
+        loop of its own. If the task is cancelled, an async function gets `asyncio.CancelledError`, another one at its
+        next `context.progress`; one that does not end then keeps its slot until it does.
+
+        Raises:
+            InvalidRequest: the name is malformed or taken.
+        """
+
+        def register(function: Registered) -> Registered:
+            self._works.add(name, function)
+            return function
+
+        return register
+
+    def worker(
+        self, *, slots: int = SLOTS, host_id: str | None = None, drain_timeout: float = DRAIN
+    ) -> ApplicationWorker:
+        """Return a worker that runs the works registered so far, in this process, as long as its context is open.
+
+        Args:
+            slots: how many run at once, if the pool's cap lets them.
+            host_id: by default `app-` and the machine's name; each application of a machine needs its own.
+            drain_timeout: seconds that works get to finish in at the end; others are given back, and run again later.
+
+        Raises:
+            InvalidRequest: an argument is wrong, no work is registered, or the host's key or home cannot be used.
+            UnknownPool: there is no such pool.
+            NoConnection: no scheduler answers.
+            NotEnrolled: the host's key was revoked.
+            HostRunsAlready, HostSuperseded: another process serves the host.
+            GuardLost: a process of the worker's is gone.
+        """
+        from toolcrib.worker.application import ApplicationWorker
+
+        return ApplicationWorker(
+            self._client, self._works, self._pool, slots=slots, host_id=host_id, drain=drain_timeout
+        )
 
     def external(self, name: str, *, group: Group | None = None, pool: str | None = None) -> ExternalTask:
         """Return a task that runs elsewhere, to be used as `async with`, or to be started; it takes no device.

@@ -23,7 +23,7 @@ from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.activities.possession import Possessions
 from toolcrib.activities.presence import HostPresence
 from toolcrib.activities.retrying import is_unanswered, retried
-from toolcrib.activities.runners import load_goal_runner, load_workflow_runner
+from toolcrib.activities.runners import WorkflowRunner, load_goal_runner, load_workflow_runner
 from toolcrib.scheduling.errors import HostSuperseded, NotEnrolled, ToolcribError, UnknownPool
 from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import HostLeaves, HostSnapshot, Presence, Registration
@@ -53,6 +53,7 @@ class HostAgent:
         guard: Guard,
         possessions: Possessions,
         folders: LeaseFolders,
+        works: WorkflowRunner | None = None,
     ) -> None:
         self.registered = asyncio.Event()
         self.superseded = asyncio.Event()
@@ -69,6 +70,7 @@ class HostAgent:
             dispatcher=TaskDispatcher(
                 load_goal_runner(host.runners.goal) if host.runners.goal else None,
                 load_workflow_runner(host.runners.workflow) if host.runners.workflow else None,
+                works,
             ),
             guard=guard,
             possessions=possessions,

@@ -18,6 +18,7 @@ from toolcrib.activities.host_keys import load_or_create_key
 from toolcrib.activities.lease_folders import LeaseFolders
 from toolcrib.activities.locks import LockFolder
 from toolcrib.activities.possession import Possessions
+from toolcrib.activities.runners import WorkflowRunner
 from toolcrib.scheduling.names import host_queue, host_work_queue
 from toolcrib.worker.host_agent import HostAgent
 from toolcrib.worker.host_file import HostFile
@@ -29,12 +30,18 @@ POLLS: Final = 20
 
 @asynccontextmanager
 async def host_role(
-    client: Client, host: HostFile, home: Path, *, drain: float, locks: Path
+    client: Client,
+    host: HostFile,
+    home: Path,
+    *,
+    drain: float,
+    locks: Path,
+    works: WorkflowRunner | None = None,
 ) -> AsyncIterator[HostAgent]:
     """Serve leases of the host's devices as long as the context is open; then let work finish for `drain` seconds.
 
     The host shows that it lives until its work has ended, so that the pool sees it as draining and not as gone.
-    `locks` is the folder of the machine's device locks.
+    `locks` is the folder of the machine's device locks; `works` runs the works of an application, if it has any.
 
     Raises:
         InvalidRequest: a driver or runner is unknown, or the host's key or the locks cannot be used.
@@ -46,7 +53,7 @@ async def host_role(
     lock_folder, folders = LockFolder(locks), LeaseFolders(home, host.id)
     async with sole_host(host.id, lock_folder, folders), _guard() as guard:
         served = ServedFencing(home / "hosts" / host.id / "served")
-        agent = HostAgent(client, host, key, guard, Possessions(guard, lock_folder, served), folders)
+        agent = HostAgent(client, host, key, guard, Possessions(guard, lock_folder, served), folders, works)
         async with Worker(client, task_queue=host_work_queue(host.id), activities=[agent.presence.presence]):
             try:
                 async with _lease_worker(client, host, agent, drain):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
@@ -17,6 +15,7 @@ from temporalio.client import Client, WorkflowHandle
 
 from toolcrib.activities.guard import become_subreaper
 from toolcrib.activities.host_keys import HostKeyPair, load_or_create_key
+from toolcrib.activities.machine import machine_name
 from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.activities.pools import ensure_pool
 from toolcrib.scheduling.config import PoolConfig
@@ -175,15 +174,11 @@ def _host(options: UpOptions) -> HostFile | None:
         for number in range(1, options.devices + 1)
     ]
     return HostFile(
-        id=checked_name(options.host_id or _machine_name(), "host_id"),
+        id=checked_name(options.host_id or machine_name(), "host_id"),
         devices=tuple(slots),
         pool=options.pool,
         runners=RunnerNames(goal="shell"),
     )
-
-
-def _machine_name() -> str:
-    return re.sub(r"[^A-Za-z0-9._:-]", "-", socket.gethostname())[:64] or "localhost"
 
 
 async def _prepare_pool(client: Client, options: UpOptions) -> None:

@@ -17,6 +17,7 @@ from toolcrib.scheduling.messages import Assignment, Report, ReportOutcome
 
 GOAL = Assignment(task_id="task-1", attempt=1, goal="reach it")
 WORKFLOW = Assignment(task_id="task-1", attempt=1, workflow="smoke@2", inputs={"depth": 3})
+WORK = Assignment(task_id="task-1", attempt=1, work="resize", inputs={"to": 9})
 
 
 class Entry:
@@ -78,6 +79,16 @@ async def test_s1_34_a_workflow_goes_to_the_workflow_runner(context: LeaseContex
     assert workflows.calls == [("smoke@2", {"depth": 3}, context)]
     assert goals.calls == []
     assert (report.outcome, report.result) == (ReportOutcome.DONE, {"steps": 2})
+
+
+async def test_a_work_goes_to_the_applications_works(context: LeaseContext) -> None:
+    """Once, with its name, its inputs and the context; a host without works says so."""
+    others, works = Entry(returning("never")), Entry(returning(5))
+    report = await TaskDispatcher(others, others, works).dispatch(WORK, context, 60.0)
+    assert (works.calls, others.calls) == ([("resize", {"to": 9}, context)], [])
+    assert (report.outcome, report.result) == (ReportOutcome.DONE, 5)
+    report = await TaskDispatcher(others, others).dispatch(WORK, context, 60.0)
+    assert (report.outcome, report.error and report.error.message) == (ReportOutcome.FAILED, "host host runs no works")
 
 
 @pytest.mark.parametrize("assignment", [GOAL, WORKFLOW], ids=["s1_35_goal", "s1_36_workflow"])
