@@ -17,8 +17,10 @@ from support.works import Gated
 from toolcrib.client import PoolView, TaskCancelled, TaskEnded, TaskHandle, Toolcrib
 
 AT_ONCE = 8
-LONGEST_LEAD = 0.03
-"""Seconds by which one of two that race may be ahead of the other; a task's whole life takes about 0.1."""
+LEAD = 0.03
+"""By up to so many seconds one of two that race is ahead of the other."""
+LIFE = 0.8
+"""About as many seconds a task takes here from its slot's coming free to its end."""
 STATUSES = {"done": WorkflowExecutionStatus.COMPLETED, "cancelled": WorkflowExecutionStatus.CANCELED}
 
 
@@ -41,15 +43,16 @@ class Races:
 
     async def race(self, task: TaskHandle, complete: Callable[[], Awaitable[object]]) -> None:
         """Cancel and complete a task at about the same time."""
-        rivals = [lambda: cancel(task), complete]
-        self.dice.shuffle(rivals)
-        lead = self.dice.choice([0.0, self.dice.uniform(0, LONGEST_LEAD)])
+        first, second = self.dice.sample([lambda: cancel(task), complete], 2)
+        await asyncio.gather(first(), self._later(LEAD, second))
 
-        async def later() -> None:
-            await asyncio.sleep(lead)
-            await rivals[1]()
+    async def cancel_on_its_way(self, task: TaskHandle) -> None:
+        """Cancel a task somewhere between now and its end, or just after it."""
+        await self._later(self.dice.choice([LEAD, LIFE]), lambda: cancel(task))
 
-        await asyncio.gather(rivals[0](), later())
+    async def _later(self, at_most: float, call: Callable[[], Awaitable[object]]) -> None:
+        await asyncio.sleep(self.dice.uniform(0, at_most))
+        await call()
 
     async def ended(self, task: TaskHandle, *expected: str) -> None:
         """Wait for the end of a task, which has to be one of these, and note it."""
@@ -84,7 +87,8 @@ async def queued_racing(races: Races, label: str) -> None:
         races.gated.finish(label)
         task = await races.submit(label, host_id="narrow")
         assert (await task.status()).status == "queued"
-        await races.race(task, lambda: _finish(races, f"{label}-before"))
+        races.gated.finish(f"{label}-before")
+        await races.cancel_on_its_way(task)
         await races.ended(before, "done")
         await races.ended(task, "done", "cancelled")
 
@@ -101,7 +105,7 @@ async def assigned_racing(races: Races, label: str) -> None:
     """It is cancelled while its host claims it, and its work is done at once."""
     races.gated.finish(label)
     task = await races.submit(label)
-    await races.race(task, _nothing)
+    await races.cancel_on_its_way(task)
     await races.ended(task, "done", "cancelled")
 
 
@@ -238,7 +242,3 @@ async def _check_end(lab: Lab, task: TaskHandle, end: str) -> None:
 
 async def _finish(races: Races, label: str) -> None:
     races.gated.finish(label)
-
-
-async def _nothing() -> None:
-    """Complete what completes by itself."""
