@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 from temporalio.client import (
     Client,
+    WorkflowExecutionStatus,
     WorkflowHandle,
     WorkflowQueryFailedError,
     WorkflowQueryRejectedError,
@@ -141,7 +142,10 @@ class PoolLink:
         )
 
     async def ask(self, call: Callable[[], Awaitable[Result]]) -> Result:
-        """Return what `call`, an update or query of the pool, returns, with its errors as toolcrib's own."""
+        """Return what `call`, an update or query of the pool, returns, with its errors as toolcrib's own.
+
+        One whose pool was just going on in a new run may be made again: see `is_unanswered`.
+        """
         try:
             return await call()
         except WorkflowUpdateFailedError as error:
@@ -152,7 +156,9 @@ class PoolLink:
             if (reason := cannot_replay(f"pool {self.pool!r}", error)) is None:
                 raise
             raise reason from None
-        except WorkflowQueryRejectedError:
+        except WorkflowQueryRejectedError as error:
+            if error.status is WorkflowExecutionStatus.CONTINUED_AS_NEW:
+                raise
             raise UnknownPool.ended(self.pool) from None
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:

@@ -7,7 +7,12 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from temporalio.client import WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
+from temporalio.client import (
+    WorkflowExecutionStatus,
+    WorkflowQueryRejectedError,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 from tenacity import AsyncRetrying, retry_if_exception, stop_before_delay, stop_never, wait_random_exponential
@@ -69,4 +74,6 @@ def is_unanswered(error: BaseException) -> bool:
     """Return whether a call did not get through to a workflow, or its answer did not come back."""
     if isinstance(error, WorkflowUpdateFailedError):
         return isinstance(error.__cause__, ApplicationError) and error.__cause__.type in CLOSING
+    if isinstance(error, WorkflowQueryRejectedError):
+        return error.status is WorkflowExecutionStatus.CONTINUED_AS_NEW
     return isinstance(error, RPCError | WorkflowUpdateRPCTimeoutOrCancelledError)

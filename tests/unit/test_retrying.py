@@ -7,13 +7,20 @@ import time
 from collections.abc import Awaitable, Callable
 
 import pytest
-from temporalio.client import Client, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
+from temporalio.client import (
+    Client,
+    WorkflowExecutionStatus,
+    WorkflowQueryRejectedError,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.activities.retrying import is_unanswered, retried
 from toolcrib.client.patience import patiently
+from toolcrib.scheduling.errors import UnknownPool
 
 
 class Passing(Exception):
@@ -201,3 +208,20 @@ async def test_a_call_that_makes_an_error_of_its_cancellation_is_cancelled_all_t
     assert done
     assert calling.cancelled()
     assert begun == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "calls"), [(WorkflowExecutionStatus.CONTINUED_AS_NEW, 2), (WorkflowExecutionStatus.TERMINATED, 1)]
+)
+async def test_a_query_that_met_a_new_run_is_made_again(
+    client: Client, status: WorkflowExecutionStatus, calls: int
+) -> None:
+    """A pool that goes on in a new run has not ended; one that was terminated has."""
+    made, call = failing(WorkflowQueryRejectedError(status))
+    link = PoolLinks(client).to("lab")
+    if calls == 1:
+        with pytest.raises(UnknownPool, match="was ended"):
+            await patiently(lambda: link.ask(call))
+    else:
+        assert await patiently(lambda: link.ask(call)) == "done"
+    assert len(made) == calls
