@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from temporalio.client import WorkflowExecutionStatus
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
 
 from support.lab import Lab, eventually, slot, until_pool
 from support.works import Gated
@@ -28,6 +28,7 @@ STATUSES = {"done": WorkflowExecutionStatus.COMPLETED, "cancelled": WorkflowExec
 class Races:
     """Where it happens: an application with a slot for each, another with a single one, and a host that is dead."""
 
+    client: Client
     crib: Toolcrib
     gated: Gated
     dice: random.Random
@@ -55,7 +56,11 @@ class Races:
         await call()
 
     async def ended(self, task: TaskHandle, *expected: str) -> None:
-        """Wait for the end of a task, which has to be one of these, and note it."""
+        """Wait for the end of a task, which has to be one of these, and note it.
+
+        When its workflow has ended, its slot and its place are free: it gave them back, and the pool did not have to
+        find out that it is gone.
+        """
         try:
             await task.result()
         except TaskCancelled:
@@ -64,6 +69,11 @@ class Races:
             end = "done"
         assert end in expected
         self.ends.append((task, end))
+        with suppress(WorkflowFailureError):
+            await self.client.get_workflow_handle(task.id).result()
+        pool = await self.crib.pool().show()
+        assert task.id not in {device.task_id for device in pool.devices}
+        assert task.id not in {entry.id for entry in pool.queue}
 
 
 async def cancel(task: TaskHandle) -> None:
@@ -184,7 +194,7 @@ async def test_cancelling_at_every_stage_alone_and_racing(lab: Lab, times: int, 
     """In random order, many at once: every slot comes back, and no task that has ended ends otherwise later."""
     crib = await lab.pool(claim_timeout=1_800)
     await lab.register_only("dead", [slot(f"slot-{number}") for number in range(AT_ONCE)])
-    races = Races(crib, Gated(crib), random.Random(seed))
+    races = Races(lab.client, crib, Gated(crib), random.Random(seed))
     order = [kind for kind in KINDS for _ in range(times)]
     races.dice.shuffle(order)
     async with AsyncExitStack() as workers:
