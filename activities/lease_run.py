@@ -26,7 +26,7 @@ from toolcrib.activities.lease_folders import LeaseFolders
 from toolcrib.activities.lease_proof import LeaseProof
 from toolcrib.activities.leftovers import LOCKS
 from toolcrib.activities.possession import DeviceRefused, Possession, Possessions
-from toolcrib.activities.progress import ProgressReporter
+from toolcrib.activities.progress import THROTTLE, ProgressReporter
 from toolcrib.activities.renewal import LeaseLost, Renewal
 from toolcrib.activities.reporting import TIMEOUT, deliver
 from toolcrib.activities.runners.aside import StillRunning
@@ -68,6 +68,7 @@ class LeaseRuns:
         guard: Guard,
         possessions: Possessions,
         folders: LeaseFolders,
+        throttle: float = THROTTLE,
     ) -> None:
         self.incarnation = Incarnation()
         self.arrivals = Arrivals()
@@ -80,6 +81,7 @@ class LeaseRuns:
         self._guard = guard
         self._possessions = possessions
         self._folders = folders
+        self._throttle = throttle
 
     @activity.defn(name=RUN_LEASE)
     async def run_lease(self, order: LeaseOrder) -> Report:
@@ -131,7 +133,11 @@ class LeaseRuns:
             _log.warning("claim refused", lease=lease.id, code=refusal.code, reason=refusal.message)
             return _report(lease, ReportOutcome.RETURNED, refusal.message)
         await renewal.renew()
-        context = self._context(order, device, possession.users)
+        reporter = ProgressReporter(
+            lease.id, lambda report: self._tell_progress(lease.task_id, report), throttle=self._throttle
+        )
+        renewal.news = lambda: reporter.newest
+        context = self._context(order, device, possession.users, reporter)
         driver = self._drivers[device.driver]
         try:
             await _prepare(driver, device, context)
@@ -161,7 +167,9 @@ class LeaseRuns:
             return "its runner does not stop"
         return await clean()
 
-    def _context(self, order: LeaseOrder, device: DeviceSpec, users: list[Future[Any]]) -> LeaseContext:
+    def _context(
+        self, order: LeaseOrder, device: DeviceSpec, users: list[Future[Any]], reporter: ProgressReporter
+    ) -> LeaseContext:
         lease = order.lease
         folder, artifacts = self._folders.make(lease)
         environment = {name: value for name, value in os.environ.items() if name not in SECRETS} | {
@@ -178,7 +186,7 @@ class LeaseRuns:
             lease=lease,
             device=device,
             guard=self._guard,
-            reporter=ProgressReporter(lease.id, lambda report: self._tell_progress(lease.task_id, report)),
+            reporter=reporter,
             folder=folder,
             artifacts=artifacts,
             deadline=time.time() + order.timeout,

@@ -17,6 +17,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from toolcrib.activities.guard import NotKilled, boottime
 from toolcrib.scheduling.errors import ToolcribError
+from toolcrib.scheduling.messages import Progress
 
 RENEWALS_PER_TTL: Final = 5
 SAFE_PART: Final = 2 / 3
@@ -40,6 +41,8 @@ class Renewal:
         self._renewed = renewed
         self.deadline = boottime() + ttl * SAFE_PART
         """Until when the work may run, in seconds of `boottime()`."""
+        self.news: Callable[[], Progress | None] = lambda: None
+        """Returns how far the work is; every renewal carries it along, for those who look at the activity."""
 
     async def renew(self) -> None:
         """Renew once. A server that does not answer is no reason to give up before the deadline.
@@ -49,7 +52,7 @@ class Renewal:
         """
         sent = boottime()
         try:
-            await self._handle.heartbeat(rpc_timeout=timedelta(seconds=self._ttl / RENEWALS_PER_TTL))
+            await self._handle.heartbeat(*self._details(), rpc_timeout=timedelta(seconds=self._ttl / RENEWALS_PER_TTL))
         except AsyncActivityCancelledError:
             raise LeaseLost("the lease was cancelled") from None
         except RPCError as error:
@@ -84,8 +87,12 @@ class Renewal:
     async def _for_ever(self) -> None:
         while True:
             await asyncio.sleep(self._ttl / RENEWALS_PER_TTL)
-            activity.heartbeat()
+            activity.heartbeat(*self._details())
             await self.renew()
+
+    def _details(self) -> tuple[Progress, ...]:
+        newest = self.news()
+        return () if newest is None else (newest,)
 
 
 async def _stopped(body: asyncio.Task[Any]) -> None:

@@ -75,6 +75,7 @@ class HostAgent:
             guard=guard,
             possessions=possessions,
             folders=folders,
+            throttle=host.progress_throttle,
         )
         self._client = client
         self._host = host

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from toolcrib.activities.progress import THROTTLE
 from toolcrib.scheduling.constraints import checked_tag, checked_tags
 from toolcrib.scheduling.device import DeviceSpec
 from toolcrib.scheduling.durations import parse_duration
@@ -15,7 +16,7 @@ from toolcrib.worker.yaml_value import YamlValue
 
 DEFAULT_DRAIN_TIMEOUT: Final = 600.0
 
-_HOST_KEYS: Final = ("id", "pool", "devices", "runners", "definitions", "drain_timeout")
+_HOST_KEYS: Final = ("id", "pool", "devices", "runners", "definitions", "drain_timeout", "progress_throttle")
 _DEVICE_KEYS: Final = ("id", "driver", "driver_type", "tags", "properties")
 _RUNNER_KEYS: Final = ("goal", "workflow")
 
@@ -40,6 +41,8 @@ class HostFile:
     """The folder of workflow definitions."""
     drain_timeout: float = DEFAULT_DRAIN_TIMEOUT
     """Seconds that running work gets to finish in when the host stops."""
+    progress_throttle: float = THROTTLE
+    """Seconds between two reports of one task's progress that are passed on, at least."""
 
 
 def load_host_file(file: Path) -> HostFile:
@@ -57,6 +60,7 @@ def load_host_file(file: Path) -> HostFile:
         runners=_runners(host["runners"]) if "runners" in host else RunnerNames(),
         definitions=_folder(host["definitions"]) if "definitions" in host else None,
         drain_timeout=_duration(host["drain_timeout"]) if "drain_timeout" in host else DEFAULT_DRAIN_TIMEOUT,
+        progress_throttle=_duration(host["progress_throttle"]) if "progress_throttle" in host else THROTTLE,
     )
 
 

@@ -53,6 +53,7 @@ host:
   runners: {goal: shell, workflow: definition}
   definitions: ./definitions
   drain_timeout: 10m
+  progress_throttle: 1s
 """
     assert load_host_file(written(tmp_path, text)) == HostFile(
         id="lab-1",
@@ -64,6 +65,7 @@ host:
         runners=RunnerNames(goal="shell", workflow="definition"),
         definitions=tmp_path / "definitions",
         drain_timeout=600.0,
+        progress_throttle=1.0,
     )
 
 
@@ -71,6 +73,7 @@ def test_only_id_and_devices_are_needed(tmp_path: Path) -> None:
     """The rest has defaults: pool `default`, no runners, ten minutes to drain."""
     host = load_host_file(written(tmp_path, "host: {id: h, devices: [{id: a, driver: local}]}"))
     assert (host.pool, host.runners, host.definitions, host.drain_timeout) == ("default", RunnerNames(), None, 600.0)
+    assert host.progress_throttle == 0.25
 
 
 def test_plain_seconds_are_a_duration(tmp_path: Path) -> None:
@@ -190,7 +193,8 @@ def test_a_wrong_device_is_pointed_at(tmp_path: Path, body: str, said: str) -> N
         ("host: {id: h, pol: x, devices: []}", "1:15: host.pol: unknown key; did you mean pool?"),
         (
             "host: {id: h, colour: red}",
-            "1:15: host.colour: unknown key; known: id, pool, devices, runners, definitions, drain_timeout",
+            "1:15: host.colour: unknown key; "
+            + "known: id, pool, devices, runners, definitions, drain_timeout, progress_throttle",
         ),
     ],
 )

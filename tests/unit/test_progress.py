@@ -10,22 +10,24 @@ import pytest
 from temporalio.service import RPCError, RPCStatusCode
 
 from support.lab import eventually
-from toolcrib.activities import progress
+from support.simulated import SimulatedLoop
 from toolcrib.activities.progress import ProgressReporter, pause_after
 from toolcrib.client import InvalidRequest
 from toolcrib.scheduling.messages import Progress
 
 DAY = 86_400.0
+QUICK, SLOW = 0.02, 3_600.0
+"""Throttles: a short one, and one that does not end within a test."""
 
 
 class Far:
     """Where reports go; it refuses the first ones with `errors`."""
 
-    def __init__(self, *errors: RPCStatusCode) -> None:
+    def __init__(self, *errors: RPCStatusCode, throttle: float = QUICK) -> None:
         self.values: list[float] = []
         self.times: list[float] = []
         self.tries = 0
-        self.reporter = ProgressReporter("task-1.1.7", self._send)
+        self.reporter = ProgressReporter("task-1.1.7", self._send, throttle=throttle)
         self._errors = list(errors)
 
     async def until(self, *values: float) -> None:
@@ -45,22 +47,9 @@ class Far:
         self.times.append(time.monotonic())
 
 
-@pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make pauses so long that they do not end within a test."""
-    monkeypatch.setattr(progress, "THROTTLE", 3_600.0)
-
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make pauses short."""
-    monkeypatch.setattr(progress, "THROTTLE", 0.02)
-
-
-@pytest.mark.usefixtures("slow")
 async def test_the_first_report_goes_at_once_and_the_last_with_the_end() -> None:
     """What comes soon after an event is held back; of that, the end of the work sends the last one."""
-    far = Far()
+    far = Far(throttle=SLOW)
     far.reporter.report(0.1)
     await far.until(0.1)
     for percent in range(11, 90):
@@ -71,7 +60,6 @@ async def test_the_first_report_goes_at_once_and_the_last_with_the_end() -> None
     assert far.values == [0.1, 0.89]
 
 
-@pytest.mark.usefixtures("quick")
 async def test_after_a_pause_the_newest_value_goes_by_itself() -> None:
     """A value that was held back is sent when the pause is over, though nothing else happens."""
     far = Far()
@@ -82,7 +70,6 @@ async def test_after_a_pause_the_newest_value_goes_by_itself() -> None:
     await far.until(0.1, 0.3)
 
 
-@pytest.mark.usefixtures("quick")
 async def test_between_two_events_there_is_a_pause() -> None:
     """However often there are reports, there are never two events within the throttle."""
     far = Far()
@@ -96,7 +83,6 @@ async def test_between_two_events_there_is_a_pause() -> None:
     await far.reporter.flush()
 
 
-@pytest.mark.usefixtures("quick")
 async def test_an_unchanged_value_is_no_event() -> None:
     """The same value and message again and again is one event; another message is another."""
     far = Far()
@@ -117,7 +103,6 @@ async def test_without_reports_there_is_nothing_to_flush() -> None:
     assert far.tries == 0
 
 
-@pytest.mark.usefixtures("quick")
 async def test_a_value_that_did_not_arrive_is_sent_again() -> None:
     """A server that is away for a moment does not cost the last value."""
     far = Far(RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED)
@@ -126,7 +111,6 @@ async def test_a_value_that_did_not_arrive_is_sent_again() -> None:
     assert far.tries == 3
 
 
-@pytest.mark.usefixtures("quick")
 async def test_a_newer_value_takes_the_place_of_one_that_did_not_arrive() -> None:
     """What is sent again is not older than what was reported meanwhile."""
     far = Far(RPCStatusCode.UNAVAILABLE)
@@ -137,7 +121,6 @@ async def test_a_newer_value_takes_the_place_of_one_that_did_not_arrive() -> Non
     assert far.tries == 2
 
 
-@pytest.mark.usefixtures("quick")
 async def test_a_task_that_has_gone_is_told_once() -> None:
     """Where there is nobody to be told, it is not tried again."""
     far = Far(RPCStatusCode.NOT_FOUND)
@@ -146,10 +129,9 @@ async def test_a_task_that_has_gone_is_told_once() -> None:
     assert (far.tries, far.values) == (1, [])
 
 
-@pytest.mark.usefixtures("slow")
 async def test_the_end_does_not_wait_for_a_server_that_is_away() -> None:
     """With the end of the work, the last value is tried once more, and no more."""
-    far = Far(*[RPCStatusCode.UNAVAILABLE] * 9)
+    far = Far(*[RPCStatusCode.UNAVAILABLE] * 9, throttle=SLOW)
     far.reporter.report(0.5)
     await asyncio.sleep(0)
     await far.reporter.flush()
@@ -169,13 +151,41 @@ async def test_a_malformed_report_is_refused_where_it_is_made(value: float, mess
     assert far.tries == 0
 
 
-@pytest.mark.parametrize(("days", "most"), [(1, 500), (30, 700)])
-def test_long_work_makes_few_events(days: int, most: int) -> None:
-    """The pauses widen, so that an attempt of any length spends a small part of its task's history on progress."""
+@pytest.mark.parametrize(("days", "every", "most"), [(1, 1.0, 500), (30, 60.0, 700)])
+def test_long_work_makes_few_events(days: int, every: float, most: int) -> None:
+    """Of work that reports all the time, the history has a few hundred events a day, never older than 2 % of its run.
+
+    Simulated: the reporter's own loop, on a clock that jumps to what is due next.
+    """
+    values: list[tuple[float, float]] = []
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+
+        async def send(report: Progress) -> None:
+            values.append((loop.time(), report.value))
+
+        reporter = ProgressReporter("task-1.1.7", send)
+        reports = int(days * DAY / every)
+        for n in range(1, reports + 1):
+            reporter.report(n / reports)
+            await asyncio.sleep(every)
+        await reporter.flush()
+
+    with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
+        runner.run(work())
+    assert len(values) <= most
+    assert values[-1][1] == 1.0
+    assert all(now / (days * DAY) - value <= 0.02 for now, value in values[1:])
+
+
+@pytest.mark.parametrize("throttle", [0.001, 60.0])
+def test_any_throttle_keeps_the_history_short(throttle: float) -> None:
+    """What a host may set bounds how often, and never makes a day of work long to read."""
     now, events = 0.0, 0
-    while now < days * DAY:
-        now, events = now + pause_after(now), events + 1
-    assert events <= most
+    while now < DAY:
+        now, events = now + pause_after(now, throttle), events + 1
+    assert events <= 1_000
 
 
 def test_what_is_shown_is_fresh() -> None:

@@ -15,6 +15,7 @@ from temporalio.testing import ActivityEnvironment
 from toolcrib.activities import renewal
 from toolcrib.activities.guard import NotKilled, boottime
 from toolcrib.activities.renewal import SAFE_PART, LeaseLost, Renewal
+from toolcrib.scheduling.messages import Progress
 
 Result = TypeVar("Result")
 
@@ -35,6 +36,7 @@ class Server:
 
     def __init__(self, *answers: Exception | None, at_last: Exception | None = None) -> None:
         self.asked = 0
+        self.told: list[Any] = []
         self._answers = list(answers)
         self._at_last = at_last
 
@@ -42,8 +44,9 @@ class Server:
         assert task_token == b"test"
         return self
 
-    async def heartbeat(self, *, rpc_timeout: timedelta) -> None:
+    async def heartbeat(self, *details: Any, rpc_timeout: timedelta) -> None:
         assert rpc_timeout.total_seconds() < TTL
+        self.told.append(details)
         self.asked += 1
         answer = self._answers.pop(0) if self._answers else self._at_last
         if answer is not None:
@@ -61,6 +64,7 @@ class Lease:
     def __init__(self, server: Server) -> None:
         self.deadlines: list[float] = []
         self.heartbeats = 0
+        self.beaten: list[Any] = []
         self._environment = ActivityEnvironment(cast("Client", server))
         self._environment.on_heartbeat = self._beat
 
@@ -73,8 +77,9 @@ class Lease:
 
         return await self._environment.run(activity)
 
-    def _beat(self, *_: Any) -> None:
+    def _beat(self, *details: Any) -> None:
         self.heartbeats += 1
+        self.beaten.append(details)
 
 
 async def _served(work: Callable[[Renewal], Coroutine[Any, Any, None]]) -> None:
@@ -103,6 +108,22 @@ async def test_it_renews_as_long_as_the_work_lasts() -> None:
     assert lease.deadlines == sorted(lease.deadlines)
     assert len(lease.deadlines) == lease.heartbeats == server.asked
     assert not [task for task in asyncio.all_tasks() if "Renewal" in repr(task.get_coro())], "it goes on renewing"
+
+
+async def test_a_renewal_carries_the_newest_progress() -> None:
+    """Both heartbeats do, since each takes the place of the other's details; without progress they carry nothing."""
+    server = Server()
+    lease = Lease(server)
+    progress = Progress(lease_id="task-1.1.7", value=0.5, message="half")
+
+    async def work(renewing: Renewal) -> None:
+        await server.until_asked(2)
+        renewing.news = lambda: progress
+        await server.until_asked(4)
+
+    await lease.during(work)
+    assert (server.told[0], server.told[3]) == ((), (progress,))
+    assert lease.beaten[:4] == server.told[:4]
 
 
 async def test_the_deadline_counts_from_the_sending() -> None:
