@@ -71,6 +71,8 @@ class Link:
         self._home = home
         self._context = context
         self._over = False
+        self._newest: tuple[float, str | None] = (0.0, None)
+        self._is_passing = False
 
     def cut(self) -> None:
         """Let nothing more through."""
@@ -104,15 +106,19 @@ class Link:
     def report(self, value: float, message: str | None = None) -> None:
         """Take note of progress. Raises what `ProgressReporter.report` raises."""
         checked_progress(self._context.lease.id, value, message)
-        self._home.call_soon_threadsafe(self._pass_on, value, message)
+        self._newest = (value, message)
+        if not self._is_passing:  # a runner that reports all the time must not fill the worker's loop with calls
+            self._is_passing = True
+            self._home.call_soon_threadsafe(self._pass_on)
 
     async def flush(self) -> None:
         """Send the last progress now, if it was not."""
         await across(self._home, self._context.reporter.flush)
 
-    def _pass_on(self, value: float, message: str | None) -> None:
+    def _pass_on(self) -> None:
+        self._is_passing = False  # first: what is reported from now on is passed on by a call of its own
         if not self._over:
-            self._context.reporter.report(value, message)
+            self._context.reporter.report(*self._newest)
 
 
 class WorkAside:
