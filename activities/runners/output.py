@@ -8,6 +8,8 @@ import os
 from types import TracebackType
 from typing import Final
 
+from toolcrib.activities.runners.progress_lines import ProgressLines
+
 KEPT_BYTES: Final = 8 * 1024
 _CHUNK = 1 << 16
 
@@ -15,10 +17,11 @@ _CHUNK = 1 << 16
 class Output:
     """A pipe for the output of a command, read as fast as it is written, so that the command never waits for a reader.
 
-    Use it as a context manager, within a running loop.
+    Use it as a context manager, within a running loop. What `lines` takes out is not remembered.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, lines: ProgressLines) -> None:
+        self._lines = lines
         self._tail = b""
         self._seen = 0
         self._read_end, self._write_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -52,6 +55,7 @@ class Output:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._ended.wait()
+        self._remember(self._lines.rest())
 
     @property
     def text(self) -> str:
@@ -77,5 +81,8 @@ class Output:
         if not chunk:
             asyncio.get_running_loop().remove_reader(self._read_end)
             self._ended.set()
-        self._seen += len(chunk)
-        self._tail = (self._tail + chunk)[-KEPT_BYTES:]
+        self._remember(self._lines.take(chunk))
+
+    def _remember(self, printed: bytes) -> None:
+        self._seen += len(printed)
+        self._tail = (self._tail + printed)[-KEPT_BYTES:]

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from toolcrib.activities.context import LeaseContext, RunFailed, RunningWork
 from toolcrib.activities.runners.output import Output
+from toolcrib.activities.runners.progress_lines import ProgressLines
 
 SCRIPT = "goal.sh"
 DRAIN = 1.0
@@ -22,7 +23,8 @@ class ShellRunner:
     """Runs the goal as a script, in the lease's folder, with the lease's environment and no input.
 
     The result is `{exit_code, output, omitted_bytes}`; standard output and standard error are one. When it is
-    cancelled, `context.partial_result` is the same with an `exit_code` of None.
+    cancelled, `context.partial_result` is the same with an `exit_code` of None. A line such as
+    `::toolcrib progress 0.4 copying` says how far the work is, and is not kept: see docs/runners.md.
     """
 
     grace: ClassVar[float] = 1.0
@@ -37,7 +39,7 @@ class ShellRunner:
             GuardLost: the guard died and took the work with it.
             NotKilled: it was cancelled, and processes of it are still there.
         """
-        with Output() as output:
+        with Output(ProgressLines(context.progress)) as output:
             work = None
             try:
                 work = await _start(goal, context, output)

@@ -10,6 +10,8 @@ from toolcrib.scheduling.device import DeviceSpec
 from toolcrib.scheduling.errors import InvalidRequest
 from toolcrib.worker.host_file import HostFile, RunnerNames, load_host_file
 
+HOST_KEYS = "id, pool, devices, runners, definitions, drain_timeout, progress_throttle"
+
 
 def written(folder: Path, text: str) -> Path:
     """Return a file with `text` in it."""
@@ -193,8 +195,7 @@ def test_a_wrong_device_is_pointed_at(tmp_path: Path, body: str, said: str) -> N
         ("host: {id: h, pol: x, devices: []}", "1:15: host.pol: unknown key; did you mean pool?"),
         (
             "host: {id: h, colour: red}",
-            "1:15: host.colour: unknown key; "
-            + "known: id, pool, devices, runners, definitions, drain_timeout, progress_throttle",
+            f"1:15: host.colour: unknown key; known: {HOST_KEYS}",
         ),
     ],
 )

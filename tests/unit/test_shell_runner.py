@@ -17,7 +17,9 @@ from support.guarded import MARK, Lab, open_files, running_lab, until
 from support.leases import lease_context
 from toolcrib.activities.context import LeaseContext, RunFailed, RunningWork
 from toolcrib.activities.guard import SpawnFailed
+from toolcrib.activities.progress import ProgressReporter
 from toolcrib.activities.runners.shell import ShellRunner
+from toolcrib.scheduling.messages import Progress
 
 
 @asynccontextmanager
@@ -79,6 +81,19 @@ async def test_long_message_is_cut(tmp_path: Path) -> None:
     error = await _failed("head -c 5000 /dev/zero | tr '\\0' x; echo END; exit 1", tmp_path)
     said = error.message.removeprefix("command exited with code 1: ")
     assert said == "…" + "x" * 196 + "END"
+
+
+async def test_lines_of_progress_are_reported_and_not_kept(tmp_path: Path) -> None:
+    """The newest one is what the lease tells; neither the output nor a failure's last line is one of them."""
+    goal = "echo begun; for n in 1 2 3; do echo ::toolcrib progress $n/0; echo ::toolcrib progress $((n*30))% $n; done"
+    async with _lease(tmp_path) as (_, context):
+        with pytest.raises(RunFailed) as caught:
+            await ShellRunner().run(f"{goal}; echo ended; echo ::toolcrib progress 1 all >&2; exit 3", context)
+        assert isinstance(context.reporter, ProgressReporter)
+        assert context.reporter.newest == Progress(lease_id="task-1.1.7", value=1.0, message="all")
+    assert caught.value.message == "command exited with code 3: ended"
+    refused = [f"::toolcrib progress {n}/0\ntoolcrib: progress: '{n}/0' is no number" for n in (1, 2, 3)]
+    assert caught.value.result["output"].splitlines() == ["begun", *"\n".join(refused).splitlines(), "ended"]
 
 
 async def test_goal_of_any_length(tmp_path: Path) -> None:
