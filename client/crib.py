@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from temporalio.client import Client
@@ -17,6 +18,7 @@ from toolcrib.client.listing import list_tasks
 from toolcrib.client.pool import PoolHandle
 from toolcrib.client.submission import Submission
 from toolcrib.client.task import TaskHandle
+from toolcrib.client.watching import Watch
 from toolcrib.scheduling.errors import QueueFull, ToolcribError, UnknownPool
 from toolcrib.scheduling.external import parse_external
 from toolcrib.scheduling.names import DEFAULT_POOL
@@ -184,6 +186,21 @@ class Toolcrib:
         if pool is not None and not found:
             await self.pool(pool).check_exists()
         return found
+
+    async def watch(
+        self, task_ids: Sequence[str], *, on_silence: Callable[[], None] | None = None
+    ) -> AsyncGenerator[TaskView]:
+        """Yield each of these tasks now, and again whenever it has changed, until all have ended.
+
+        Up to 20 tasks are looked at four times a second, more of them less often: 80 looks a second in all. It goes on
+        when the server or its schedulers are away for a while; `on_silence` is called when it has to wait.
+
+        Raises:
+            UnknownTask: there is no such task.
+        """
+        async with aclosing(Watch(self._client, on_silence).together(task_ids)) as views:
+            async for view in views:
+                yield view
 
     async def pools(self) -> list[PoolView]:
         """Return the pools, by name; one created within the last second may still be missing."""

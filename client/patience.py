@@ -29,10 +29,11 @@ async def patiently(call: Callable[[], Awaitable[Result]], patience: float = PAT
 
     A pool takes only so many calls at the same time, and a hundred clients may well come at once.
     """
-    return await retried(call, _may_pass, patience=patience, longest_pause=2.0)
+    return await retried(call, may_pass, patience=patience, longest_pause=2.0)
 
 
-def _may_pass(error: BaseException) -> bool:
+def may_pass(error: BaseException) -> bool:
+    """Return whether what hinders a call may be over soon."""
     if isinstance(error, RPCError):
         return error.status in _PASSING
     return is_unanswered(error)

@@ -3,59 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from datetime import timedelta
-from typing import Any, Final
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
-from temporalio.client import (
-    Client,
-    WorkflowExecutionDescription,
-    WorkflowExecutionStatus,
-    WorkflowFailureError,
-    WorkflowHandle,
-    WorkflowQueryFailedError,
-    WorkflowQueryRejectedError,
-)
-from temporalio.common import QueryRejectCondition
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
-from temporalio.service import RPCError, RPCStatusCode
 
 from toolcrib.client.cancellation import until_cancelled
-from toolcrib.client.patience import patiently
-from toolcrib.client.unread import unread_view
-from toolcrib.scheduling.errors import (
-    CannotReplay,
-    ErrorBody,
-    NoConnection,
-    TaskCancelled,
-    TaskEnded,
-    TaskFailed,
-    UnknownPool,
-    UnknownTask,
-)
-from toolcrib.scheduling.names import EXTERNAL_TASK, SCHEDULED_TASK, pool_workflow_id
-from toolcrib.scheduling.views import PendingReason, TaskView
-from toolcrib.workflows.contract import POOL_REASONS, TASK_VIEW
-from toolcrib.workflows.failures import cannot_replay
-
-ANSWER_WITHIN: Final = 10.0
-QUERY_TIMEOUT: Final = timedelta(seconds=ANSWER_WITHIN)
-WATCH_INTERVAL: Final = 0.5
-"""Seconds."""
-_CUT_SHORT: Final = {
-    WorkflowExecutionStatus.TERMINATED: "its workflow was terminated",
-    WorkflowExecutionStatus.TIMED_OUT: "its workflow timed out",
-}
+from toolcrib.client.pending import pending_reasons
+from toolcrib.client.reading import TaskReader
+from toolcrib.client.watching import Watch
+from toolcrib.scheduling.errors import CannotReplay, TaskCancelled, TaskEnded, TaskFailed
+from toolcrib.scheduling.views import TaskView
 
 
 class TaskHandle:
     """One task, by its id."""
 
     def __init__(self, client: Client, task_id: str) -> None:
-        if not task_id or not task_id.isprintable():
-            raise UnknownTask.named(repr(task_id))
         self.id = task_id
         self._client = client
+        self._reader = TaskReader(client, task_id)
         self._cancel_asked = asyncio.Event()
 
     def __repr__(self) -> str:
@@ -63,7 +31,7 @@ class TaskHandle:
 
     @property
     def _handle(self) -> WorkflowHandle[Any, Any]:
-        return self._client.get_workflow_handle(self.id)
+        return self._reader.handle
 
     async def status(self) -> TaskView:
         """Return the task as it is now, whether it runs or ended.
@@ -75,16 +43,15 @@ class TaskHandle:
             UnknownTask: there is no such task, or it ended longer ago than the namespace keeps workflows.
             NoConnection: no scheduler answers.
         """
-        found = await self._describe()
+        found = await self._reader.describe()
         try:
-            view = await self._view()
+            view = await self._reader.view(found)
         except CannotReplay as fault:
-            return await unread_view(self._client, found, fault)
-        if found.status in _CUT_SHORT and not view.ended:
-            return _cut_short(view, _CUT_SHORT[found.status])
-        if view.status == "queued":
-            return view.model_copy(update={"pending_reason": await self._pending_reason(view.pool)})
-        return view
+            return await self._reader.unread(found, fault)
+        if view.status != "queued":
+            return view
+        reasons = await pending_reasons(self._client, view.pool, [self.id])
+        return view.model_copy(update={"pending_reason": reasons.get(self.id)})
 
     async def result(self) -> Any:
         """Wait for the task's end and return its result, a JSON value. If the task is reset meanwhile, wait on.
@@ -116,31 +83,27 @@ class TaskHandle:
             TaskEnded: it has ended as done or failed, and stays so.
             UnknownTask: there is no such task.
         """
-        found = await self._describe()
+        found = await self._reader.describe()
         if found.status is WorkflowExecutionStatus.RUNNING:
-            await self._ask(self._handle.cancel)
+            await self._reader.ask(self._handle.cancel)
             self._cancel_asked.set()
         elif found.status is not WorkflowExecutionStatus.CANCELED:
             raise TaskEnded(f"task {self.id} has ended and cannot be cancelled", hint=f"toolcrib status {self.id}")
 
-    async def watch(self) -> AsyncIterator[TaskView]:
+    async def watch(self, *, on_silence: Callable[[], None] | None = None) -> AsyncIterator[TaskView]:
         """Yield the task now, and again whenever it has changed, until it has ended.
+
+        It goes on when the server or its schedulers are away for a while; `on_silence` is called when it has to wait.
 
         Raises:
             UnknownTask: there is no such task.
         """
-        last: TaskView | None = None
-        while last is None or not last.ended:
-            view = await self.status()
-            if view != last:
-                yield view
-            last = view
-            if not view.ended:
-                await asyncio.sleep(WATCH_INTERVAL)
+        async for view in Watch(self._client, on_silence).changes(self.id):
+            yield view
 
     async def _outcome(self) -> Any:
         try:
-            return await self._ask(self._handle.result)
+            return await self._reader.ask(self._handle.result)
         except WorkflowFailureError as error:
             cause = error.cause
             if isinstance(cause, TerminatedError) and await self._goes_on():
@@ -151,62 +114,9 @@ class TaskHandle:
                 raise _failed(cause) from None
             raise TaskFailed(f"task {self.id} ended without a result: {cause}", code="terminated") from None
 
-    async def _view(self) -> TaskView:
-        try:
-            view: TaskView = await self._ask(
-                lambda: self._handle.query(TASK_VIEW, result_type=TaskView, rpc_timeout=QUERY_TIMEOUT)
-            )
-        except WorkflowQueryFailedError as error:
-            raise (cannot_replay(f"task {self.id}", error) or error) from None
-        return view
-
-    async def _describe(self) -> WorkflowExecutionDescription:
-        found: WorkflowExecutionDescription = await self._ask(lambda: self._handle.describe(rpc_timeout=QUERY_TIMEOUT))
-        if found.workflow_type not in (SCHEDULED_TASK, EXTERNAL_TASK):
-            raise UnknownTask.named(self.id)
-        return found
-
     async def _goes_on(self) -> bool:
         """Return whether a run that was terminated was so by a reset: then there is a newer one."""
-        return (await self._describe()).status is not WorkflowExecutionStatus.TERMINATED
-
-    async def _pending_reason(self, pool: str) -> PendingReason | None:
-        try:
-            reasons: dict[str, PendingReason] = await self._client.get_workflow_handle(pool_workflow_id(pool)).query(
-                POOL_REASONS,
-                [self.id],
-                result_type=dict[str, PendingReason],
-                reject_condition=QueryRejectCondition.NOT_OPEN,
-                rpc_timeout=QUERY_TIMEOUT,
-            )
-        except WorkflowQueryRejectedError:
-            return _no_pool(UnknownPool.ended(pool))
-        except RPCError as error:
-            return _no_pool(UnknownPool.named(pool)) if error.status is RPCStatusCode.NOT_FOUND else None
-        except WorkflowQueryFailedError:
-            return None
-        return reasons.get(self.id)
-
-    async def _ask(self, call: Any) -> Any:
-        try:
-            return await patiently(call, ANSWER_WITHIN)
-        except RPCError as error:
-            if error.status is RPCStatusCode.NOT_FOUND:
-                raise UnknownTask.named(self.id) from None
-            if error.status in {RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED}:
-                raise NoConnection(
-                    "no scheduler answers", hint="Start one: toolcrib worker --role scheduler (or see: toolcrib doctor)"
-                ) from None
-            raise
-
-
-def _no_pool(error: UnknownPool) -> PendingReason:
-    return PendingReason(code="out_of_service", text=error.message)
-
-
-def _cut_short(view: TaskView, reason: str) -> TaskView:
-    error = ErrorBody(code="terminated", message=reason, hint="Submit it again if it is still wanted.")
-    return view.model_copy(update={"status": "failed", "state": "failed", "error": error, "message": reason})
+        return (await self._reader.describe()).status is not WorkflowExecutionStatus.TERMINATED
 
 
 def _failed(failure: ApplicationError) -> TaskFailed:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -17,30 +16,15 @@ if TYPE_CHECKING:
     from toolcrib.scheduling.views import TaskView
 
 
-async def changes(handles: Sequence[TaskHandle]) -> AsyncGenerator[TaskView]:
-    """Yield every change of the tasks, until all have ended. Raises what a watch raises."""
-    views: asyncio.Queue[TaskView | None] = asyncio.Queue()
-
-    async def pump(handle: TaskHandle) -> None:
-        async for view in handle.watch():
-            views.put_nowait(view)
-
-    pumps = asyncio.gather(*(pump(handle) for handle in handles))
-    pumps.add_done_callback(lambda _: views.put_nowait(None))
-    try:
-        while (view := await views.get()) is not None:
-            yield view
-        await pumps
-    finally:
-        pumps.cancel()
-        await asyncio.wait({pumps})
-        _ = pumps.cancelled() or pumps.exception()
+def tell_silence() -> None:
+    """Tell that there is no answer, and that it is waited for."""
+    note("no answer from the server or its schedulers; waiting for one")
 
 
 async def until_ended(handle: TaskHandle) -> TaskView:
     """Wait for the end of a task, showing on standard error where it is, and return its last view."""
     with _live() as show:
-        async for view in handle.watch():
+        async for view in handle.watch(on_silence=tell_silence):
             if view.ended:
                 return view
             show(one_line(where(view)))

@@ -44,6 +44,11 @@ def end_process(code: int) -> NoReturn:
     os._exit(code)
 
 
+def is_live() -> bool:
+    """Return whether standard output is a terminal on which lines can be drawn over."""
+    return sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in {"dumb", "unknown"}
+
+
 def say(line: str) -> None:
     """Write a line of data, now."""
     sys.stdout.write(line + "\n")

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from collections.abc import Callable, Iterator
+from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Final
 
 import typer
 
 from toolcrib.client.cli.command import command, new_app
-from toolcrib.client.cli.follow import changes
+from toolcrib.client.cli.follow import tell_silence
 from toolcrib.client.cli.format import where
 from toolcrib.client.cli.options import GroupId, Pool, TaskIds
-from toolcrib.client.cli.output import note, one_line, say, say_view
+from toolcrib.client.cli.output import is_live, note, one_line, say, say_view
 from toolcrib.client.cli.session import Session
 
 if TYPE_CHECKING:
-    from toolcrib.client import TaskHandle, Toolcrib
-    from toolcrib.scheduling.views import TaskView
+    from toolcrib.client import Toolcrib
+    from toolcrib.scheduling.views import State, TaskView
 
 MAX_WATCHED: Final = 200
 
@@ -27,36 +28,54 @@ _EXAMPLES = ["toolcrib watch ID", "toolcrib watch --group nightly", "toolcrib wa
 
 @command(app, "watch", examples=_EXAMPLES)
 async def watch(session: Session, task_ids: TaskIds = None, group: GroupId = None, pool: Pool = None) -> None:
-    """Print each change of tasks until they end.
+    """Show tasks while they change, until they end: bars on a terminal, a line for each change elsewhere.
 
     Of a group or pool, the tasks are watched that are open when the command starts.
     """
     if [bool(task_ids), group is not None, pool is not None].count(True) != 1:
         raise typer.BadParameter("give tasks, a group or a pool, and only one of these", param_hint="ID")
     async with session.client(pool) as crib:
-        handles = await _handles(crib, task_ids or (), group, pool)
-        shown: dict[str, str] = {}
-        async with aclosing(changes(handles)) as views:
-            async for view in views:
-                _say_change(session, view, shown)
+        ids = list(dict.fromkeys(task_ids)) if task_ids else await _open_tasks(crib, group, pool)
+        with _shown(session) as show:
+            async with aclosing(crib.watch(ids, on_silence=tell_silence)) as views:
+                async for view in views:
+                    show(view)
 
 
-async def _handles(
-    crib: Toolcrib, task_ids: list[str] | tuple[()], group: str | None, pool: str | None
-) -> list[TaskHandle]:
-    if task_ids:
-        return [crib.task(task_id) for task_id in dict.fromkeys(task_ids)]
-    views = [view for view in await crib.tasks(group=group, pool=pool, limit=MAX_WATCHED) if not view.ended]
-    if not views:
+async def _open_tasks(crib: Toolcrib, group: str | None, pool: str | None) -> list[str]:
+    """Return the ids of open tasks, those that run first."""
+    states: tuple[State, ...] = ("running", "pending")
+    lists = [await crib.tasks(state=state, group=group, pool=pool, limit=MAX_WATCHED + 1) for state in states]
+    found = list(dict.fromkeys(view.id for views in lists for view in views))
+    if not found:
         note("no open tasks there")
-    return [crib.task(view.id) for view in views]
+    if len(found) > MAX_WATCHED:
+        note(f"there are more open tasks than can be watched; these are {MAX_WATCHED} of them")
+    return found[:MAX_WATCHED]
 
 
-def _say_change(session: Session, view: TaskView, shown: dict[str, str]) -> None:
+@contextmanager
+def _shown(session: Session) -> Iterator[Callable[[TaskView], None]]:
+    """Give what shows a task that has changed."""
     if session.as_json:
-        say_view(view, indent=None)
-        return
-    line = one_line(where(view))
-    if shown.get(view.id) != line:
-        say(f"{view.id}  {line}")
-    shown[view.id] = line
+        yield lambda view: say_view(view, indent=None)
+    elif is_live():
+        from toolcrib.client.cli.bars import Bars
+
+        with Bars() as bars:
+            yield bars.show
+    else:
+        yield _Lines().show
+
+
+class _Lines:
+    """Writes a line for each change that shows in it."""
+
+    def __init__(self) -> None:
+        self._shown: dict[str, str] = {}
+
+    def show(self, view: TaskView) -> None:
+        line = one_line(where(view))
+        if self._shown.get(view.id) != line:
+            say(f"{view.id}  {line}")
+        self._shown[view.id] = line

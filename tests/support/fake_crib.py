@@ -64,7 +64,7 @@ class FakeHandle:
             raise UnknownTask.named(self.id)
         return self.views[-1]
 
-    async def watch(self) -> AsyncIterator[TaskView]:
+    async def watch(self, **_: Any) -> AsyncIterator[TaskView]:
         """Yield the views."""
         if not self.views:
             raise UnknownTask.named(self.id)
@@ -178,9 +178,16 @@ class FakeCrib:
         return self.handles.get(task_id) or FakeHandle(task_id)
 
     async def tasks(self, **query: Any) -> list[TaskView]:
-        """Return the last view of each task."""
+        """Return the last view of each task that is in the state that is asked for."""
         self.asked = query
-        return [handle.views[-1] for handle in self.handles.values()]
+        views = [handle.views[-1] for handle in self.handles.values()]
+        return [view for view in views if query.get("state") in (None, view.state)]
+
+    async def watch(self, task_ids: Sequence[str], **_: Any) -> AsyncIterator[TaskView]:
+        """Yield the views of these tasks, one after another; those of unknown ones first, which raises."""
+        for handle in sorted(map(self.task, task_ids), key=lambda handle: bool(handle.views)):
+            async for view in handle.watch():
+                yield view
 
     def pool(self, name: str | None = None) -> FakePool:
         """Return the pool."""
