@@ -12,7 +12,7 @@ from toolcrib.scheduling.markdown import as_is, labelled
 from toolcrib.scheduling.messages import Progress
 from toolcrib.scheduling.names import DEFAULT_POOL, checked_name
 from toolcrib.scheduling.request import MAX_RESULT_BYTES, checked_json, checked_line, reworded
-from toolcrib.scheduling.task import Status
+from toolcrib.scheduling.task import Status, moved
 from toolcrib.scheduling.validation import validated
 from toolcrib.scheduling.views import STATE_OF, TaskView, moment
 
@@ -81,19 +81,20 @@ class ExternalRecord:
         if self.ended:
             return
         if end.outcome == "done":
-            self.status, self.result, self.progress = Status.DONE, end.result, 1.0
+            self.status, self.result, self.progress = moved(self.status, Status.DONE), end.result, 1.0
         else:
             self.fail(ErrorBody(code="task_failed", message=end.message or "it failed"), now)
         self.finished_at = now
 
     def fail(self, error: ErrorBody, now: float) -> None:
         """End it as failed."""
-        self.status, self.error, self.message, self.finished_at = Status.FAILED, error, error.message, now
+        self.status = moved(self.status, Status.FAILED)
+        self.error, self.message, self.finished_at = error, error.message, now
 
     def cancel(self, now: float) -> None:
         """End it because somebody asked for that; one that has ended stays as it is."""
         if not self.ended:
-            self.status, self.finished_at = Status.CANCELLED, now
+            self.status, self.finished_at = moved(self.status, Status.CANCELLED), now
 
     @property
     def view(self) -> TaskView:

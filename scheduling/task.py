@@ -48,7 +48,28 @@ class Status(StrEnum):
     CANCELLED = "cancelled"
 
 
-ENDED: Final = (Status.DONE, Status.FAILED, Status.CANCELLED)
+MOVES: Final[dict[Status, tuple[Status, ...]]] = {
+    Status.QUEUED: (Status.ASSIGNED, Status.FAILED, Status.CANCELLED),
+    Status.ASSIGNED: (Status.DISPATCHED, Status.QUEUED, Status.FAILED, Status.CANCELLED),
+    Status.DISPATCHED: (Status.DONE, Status.QUEUED, Status.FAILED, Status.CANCELLED),
+    Status.DONE: (),
+    Status.FAILED: (),
+    Status.CANCELLED: (),
+}
+"""Where a task may go from each status, and nowhere else: see docs/decisions/0016-moves.md."""
+
+ENDED: Final = tuple(status for status, further in MOVES.items() if not further)
+
+
+def moved(before: Status, after: Status) -> Status:
+    """Return the status `after`.
+
+    Raises:
+        RuntimeError: there is no such move. No message may lead here: it is a fault of the rules.
+    """
+    if after not in MOVES[before]:
+        raise RuntimeError(f"a task does not go from {before} to {after}")
+    return after
 
 
 _LAPSED: Final = (Outcome.EXPIRED, Outcome.REFUSED)
@@ -151,7 +172,7 @@ class TaskRecord:
         if self.status is not Status.QUEUED or not expected or not newer or lease.claim_by <= now:
             return Offer.UNWANTED
         self.attempts.append(Attempt(lease=lease))
-        self.status = Status.ASSIGNED
+        self.status = moved(self.status, Status.ASSIGNED)
         return Offer.TAKEN
 
     def check_claim(self, claim: Claim, now: float) -> None:
@@ -179,7 +200,7 @@ class TaskRecord:
         if attempt.claim_id is None:
             attempt.claim_id, attempt.claimed_at, attempt.machine = claim.claim_id, now, claim.machine
             attempt.least_incarnation = claim.incarnation  # the news of this worker's start may come later
-            self.status, self.started_at = Status.DISPATCHED, now
+            self.status, self.started_at = moved(self.status, Status.DISPATCHED), now
         return Assignment(
             task_id=self.task_id,
             attempt=attempt.lease.attempt,
@@ -283,7 +304,9 @@ class TaskRecord:
             return
         if self.attempt is not None:
             self.attempt.end(Outcome.RETURNED, now, "the task was reset")
-        self.status, self.queued_since, self.started_at = Status.QUEUED, now, None
+        if self.status is not Status.QUEUED:
+            self.status = moved(self.status, Status.QUEUED)
+        self.queued_since, self.started_at = now, None
         self.progress = self.message = None
 
     def give_up_waiting(self, now: float) -> bool:
@@ -354,7 +377,7 @@ class TaskRecord:
 
     def _again_or_fail(self, now: float) -> None:
         if self.counted_attempts < self.max_attempts:
-            self.status, self.queued_since, self.started_at = Status.QUEUED, now, None
+            self.status, self.queued_since, self.started_at = moved(self.status, Status.QUEUED), now, None
             self.progress = self.message = None
             return
         last = self.attempts[-1]
@@ -369,4 +392,4 @@ class TaskRecord:
         )
 
     def _end(self, status: Status, now: float) -> None:
-        self.status, self.finished_at = status, now
+        self.status, self.finished_at = moved(self.status, status), now
