@@ -16,6 +16,7 @@ from temporalio.service import RPCError
 
 from toolcrib.activities.host_keys import HostKeyPair, load_or_create_key
 from toolcrib.activities.pool_link import PoolLinks
+from toolcrib.activities.progress import THROTTLE
 from toolcrib.client import TaskHandle, TaskView, Toolcrib, UnknownPool
 from toolcrib.scheduling.device import DeviceSpec
 from toolcrib.scheduling.messages import HostKey, HostSnapshot
@@ -60,13 +61,14 @@ class Lab:
         workflow: str | None = None,
         drain: float = 0.0,
         machine: str = "here",
+        throttle: float = THROTTLE,
     ) -> AsyncIterator[HostAgent]:
         """Run a host that is registered with its pool; `goal` and `workflow` name its runners.
 
         On another `machine` it has the same key, and no locks or files in common.
         """
         runners = RunnerNames(goal=goal, workflow=workflow)
-        file = HostFile(id=host_id, devices=tuple(devices), pool=pool, runners=runners)
+        file = HostFile(id=host_id, devices=tuple(devices), pool=pool, runners=runners, progress_throttle=throttle)
         await self.enroll(host_id, pool=pool)
         home = self.folder / machine / host_id
         shutil.copytree(self.folder / "keys", home / "keys", dirs_exist_ok=True)

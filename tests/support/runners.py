@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
 
+from support.lab import eventually
 from toolcrib.activities.context import LeaseContext
 
 
@@ -30,6 +31,14 @@ class Controlled:
         except asyncio.CancelledError:
             self.cancelled.append(work)
             raise
+
+    async def context(self, work: str) -> LeaseContext:
+        """Return the context of the newest run of `work`, as soon as there is one."""
+
+        async def contexts() -> list[LeaseContext]:
+            return [context for call, context in self.calls if call == work]
+
+        return (await eventually(contexts, bool))[-1]
 
     def started(self, work: str) -> int:
         """Return how often `work` was started."""
