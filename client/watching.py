@@ -49,7 +49,8 @@ class Watch:
     def __init__(self, client: Client, on_silence: Callable[[], None] | None = None) -> None:
         self._client = client
         self._on_silence = on_silence
-        self._watched = 0
+        self.watched = 0
+        """How many tasks are looked at."""
         self._gate = asyncio.Semaphore(AT_ONCE)
         self._questions = SharedQuestions(client)
         self._silent: dict[str, None] = {}
@@ -57,7 +58,7 @@ class Watch:
     @property
     def interval(self) -> float:
         """Seconds between two looks at one task."""
-        return max(INTERVAL, self._watched / LOOKS_A_SECOND)
+        return max(INTERVAL, self.watched / LOOKS_A_SECOND)
 
     async def together(self, task_ids: Sequence[str]) -> AsyncGenerator[TaskView]:
         """Yield every change of these tasks, until all have ended. Raises what `changes` raises."""
@@ -85,7 +86,7 @@ class Watch:
             UnknownTask: there is no such task.
         """
         reader, look = TaskReader(self._client, task_id), None
-        self._watched += 1
+        self.watched += 1
         try:
             while look is None or not look.view.ended:
                 before, look = look, await self._patient_look(reader, look)
@@ -94,7 +95,7 @@ class Watch:
                 if not look.view.ended:
                     await asyncio.sleep(self.interval)
         finally:
-            self._watched -= 1
+            self.watched -= 1
             self._silent.pop(task_id, None)
 
     async def _patient_look(self, reader: TaskReader, before: Look | None) -> Look:

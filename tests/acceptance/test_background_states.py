@@ -34,8 +34,8 @@ async def test_s2_01_a_task_has_a_name(lab: Lab) -> None:
             assert (await task.status()).name == name
 
 
-async def test_s2_06_s2_07_pending_becomes_running_and_running_ends_in_three_ways(lab: Lab) -> None:
-    """Completed, failed or cancelled; S2-02: there are no other states. S2-05: when it was created never changes."""
+async def test_s2_02_s2_05_s2_06_s2_07_pending_becomes_running_and_that_ends_in_three_ways(lab: Lab) -> None:
+    """Completed, failed or cancelled, and there are no other states; when it was created never changes."""
     crib = await lab.pool()
     goals = {"completed": "s2-07-a", "failed": "s2-07-b", "cancelled": "s2-07-c"}
     tasks = {end: await crib.submit(goal) for end, goal in goals.items()}
