@@ -127,6 +127,17 @@ def test_watch_of_a_group_takes_its_open_tasks(cli: Run, crib: FakeCrib) -> None
     assert crib.asked["group"] == "nightly"
 
 
+def test_watch_of_a_pool_takes_two_hundred_at_most(cli: Run, crib: FakeCrib) -> None:
+    """Those that run before those that wait, and it says that there are more."""
+    for n in range(150):
+        crib.add(FakeHandle(f"task-w{n}", [task_view(f"task-w{n}")]))
+        crib.add(FakeHandle(f"task-r{n}", [task_view(f"task-r{n}", "dispatched", state="running")]))
+    ran = cli("watch", "--pool", "lab")
+    assert ran.err == "there are more open tasks than can be watched; these are 200 of them\n"
+    shown = [line.split()[0] for line in ran.out.splitlines()]
+    assert shown == [f"task-r{n}" for n in range(150)] + [f"task-w{n}" for n in range(50)]
+
+
 def test_cancel_prints_what_it_cancelled(cli: Run, crib: FakeCrib) -> None:
     """The ids of cancelled tasks are printed, one a line."""
     handles = [crib.add(FakeHandle(f"task-{n}", [task_view(f"task-{n}")])) for n in (1, 2)]
