@@ -64,6 +64,10 @@ class WebUi:
         """The live details that are open: the block of text that a workflow says of itself."""
         return self._frame("current-details").locator("pre")
 
+    async def details_fit(self) -> bool:
+        """Return whether the live details that are open are seen to the end of each line, without scrolling."""
+        return bool(await self.details.evaluate("block => block.scrollWidth <= block.clientWidth"))
+
     @property
     def summary(self) -> Locator:
         """The summary that is open."""

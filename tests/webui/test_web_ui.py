@@ -26,7 +26,7 @@ VIEWS: Final = {
     "Waiting": [FLASH],
     "Failed": [LOGIN],
     "Pools": ["toolcrib-pool-default"],
-    "Hosts": ["toolcrib-host-lab-1", "toolcrib-host-my-machine"],
+    "Hosts": ["toolcrib-host-lab-1", "toolcrib-host-lab-2"],
     "Device": [SMOKE, SOAK],
     "Group": [SMOKE, SOAK, LOGIN, FLASH],
 }
@@ -96,12 +96,18 @@ async def test_c_07_a_running_task_shows_its_live_details(ui: WebUi, shown: Scen
     await expect(ui.details).to_contain_text("80% round 8 of 10")
 
 
-async def test_a_pool_shows_who_has_its_devices(ui: WebUi) -> None:
-    """One sees each device with its state and its task, in a window of ordinary width."""
+async def test_a_pool_shows_who_has_its_devices(ui: WebUi, shown: Scene) -> None:
+    """One sees each device with its state and its task, to the end of the line, or else the reason."""
+    task = await shown.lab.crib.submit("sleep 60", host_id="lab-2")
+    await until_status(task, "dispatched")
     await ui.open(f"{WORKFLOWS}/toolcrib-pool-default")
     await ui.open_details()
-    await expect(ui.details).to_contain_text(re.compile(rf"lab-1/slot-1 +leased +{SOAK}"))
-    await expect(ui.details).to_contain_text(re.compile(r"my-machine/slot-2 +idle"))
+    lines = (rf"lab-1/slot-1 +leased +{SOAK}", "lab-3/slot-1 +offline +its worker stopped", f"leased +{task.id}")
+    for line in lines:
+        await expect(ui.details).to_contain_text(re.compile(line))
+    assert await ui.details_fit()
+    await task.cancel()
+    await shown.settled()
 
 
 async def test_a_failed_task_says_why(ui: WebUi) -> None:
@@ -123,6 +129,7 @@ async def test_a_task_is_cancelled_by_the_button(ui: WebUi, shown: Scene) -> Non
     await ui.page.get_by_role("button", name="Request Cancellation").click()
     await ui.page.get_by_role("dialog").get_by_role("button", name="Confirm").click()
     await until_status(task, "cancelled")
+    await shown.settled()
 
 
 async def test_a_task_can_be_started_there(ui: WebUi, shown: Scene) -> None:
