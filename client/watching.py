@@ -100,14 +100,16 @@ class Watch:
 
     async def _patient_look(self, reader: TaskReader, before: Look | None) -> Look:
         """Look at a task, again and again as long as nobody answers."""
-        loop = asyncio.get_running_loop()
+        now = asyncio.get_running_loop().time
+        failing_since: float | None = None
         gone_since: float | None = None
         while True:
+            begun = now()
             try:
-                look = await self._look(reader, before)
+                look = await self._look(reader, before, failing_since)
             except UnknownTask:
-                gone_since = loop.time() if gone_since is None else gone_since
-                if before is None or loop.time() - gone_since > GONE_FOR:
+                gone_since = gone_since or begun
+                if before is None or now() - gone_since > GONE_FOR:
                     raise
             except (NoConnection, RPCError) as error:
                 if isinstance(error, RPCError) and not may_pass(error):
@@ -116,11 +118,13 @@ class Watch:
             else:
                 self._silent.pop(reader.task_id, None)
                 return look
+            failing_since = failing_since or begun
             await asyncio.sleep(self.interval)
 
-    async def _look(self, reader: TaskReader, before: Look | None) -> Look:
+    async def _look(self, reader: TaskReader, before: Look | None, failing_since: float | None) -> Look:
+        loop = asyncio.get_running_loop()
         async with self._gate:
-            late = asyncio.get_running_loop().call_later(SILENCE, self._fall_silent, reader.task_id)
+            late = loop.call_at((failing_since or loop.time()) + SILENCE, self._fall_silent, reader.task_id)
             try:
                 look = await self._read(reader, before)
             finally:

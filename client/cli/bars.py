@@ -47,7 +47,7 @@ class Bars:
         if view.ended:
             if view.id in self._bars:
                 self._progress.remove_task(self._bars.pop(view.id))
-            self._progress.console.print(Text(one_line(f"{view.id}  {where(view)}")), soft_wrap=True)
+            self._progress.console.print(Text(one_line(f"{view.id}  {view.name}: {where(view)}")), soft_wrap=True)
             return
         if view.id not in self._bars:
             self._bars[view.id] = self._progress.add_task("", view=view)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from support.lab import PATIENCE, Lab, slot, until_pool, until_status
 from support.processes import host_file, toolcrib
 from support.runners import CONTROLLED, controlled
 from support.servers import connect
-from toolcrib.client import TaskView, Toolcrib, UnknownTask
+from toolcrib.client import TaskView, Toolcrib, UnknownTask, reading
 from toolcrib.client.watching import Watch
 from toolcrib.worker.embedded import EmbeddedServer
 
@@ -113,8 +114,16 @@ async def test_the_more_tasks_the_fewer_looks_at_each(tasks: int, interval: floa
     assert watch.interval == interval
 
 
-async def test_it_goes_on_when_the_schedulers_are_away(server: EmbeddedServer, namespace: str, tmp_path: Path) -> None:
-    """It says once that it waits, and shows what has happened meanwhile when one is back."""
+@pytest.mark.parametrize("answer_within", [0.5, 10.0])
+async def test_it_goes_on_when_the_schedulers_are_away(
+    answer_within: float, server: EmbeddedServer, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says once that it waits, and shows what has happened meanwhile when one is back.
+
+    That may be after many questions without an answer, or after one.
+    """
+    monkeypatch.setattr(reading, "ANSWER_WITHIN", answer_within)
+    monkeypatch.setattr(reading, "QUERY_TIMEOUT", timedelta(seconds=answer_within))
     client = await connect(server.address, namespace)
     crib = Toolcrib(client)
     file = host_file(tmp_path, "h", [slot("a")], pool="default")

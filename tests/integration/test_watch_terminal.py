@@ -94,13 +94,11 @@ async def test_a_terminal_shows_bars(lab: Lab) -> None:
         async with on_terminal(lab.client, "watch", "--pool", "lab") as (terminal, process):
             await terminal.until(r"silent +━+ +[1-9][0-9]*s +dispatched on lab-1/[ab]")
             (await controlled.context("bars-loud")).progress(0.5, "half of it")
-            await terminal.until(
-                r"\[bold\]loud\[/bold\] +━+ ?[╺╸]?━+ +[0-9]+s +dispatched on lab-1/[ab] 50% half of it"
-            )
+            await terminal.until(r"\[bold\]loud\[/bold\] +━{10}╺━{9} +[0-9]+s +dispatched on lab-1/[ab] 50% half of it")
             controlled.finish("bars-loud")
-            await terminal.until(rf"{loud.id}  done on lab-1/[ab]")
+            await terminal.until(rf"{loud.id}  \[bold\]loud\[/bold\]: done on lab-1/[ab]")
             controlled.fail("bars-silent", RunFailed("a very [red]bad[/red] end"))
-            await terminal.until(rf"{silent.id}  failed: a very \[red\]bad\[/red\] end")
+            await terminal.until(rf"{silent.id}  silent: failed: a very \[red\]bad\[/red\] end")
             assert await asyncio.wait_for(process.wait(), PATIENCE) == 0
 
 
