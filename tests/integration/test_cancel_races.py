@@ -21,6 +21,8 @@ LEAD = 0.03
 """By up to so many seconds one of two that race is ahead of the other."""
 LIFE = 0.8
 """About as many seconds a task takes here from its slot's coming free to its end."""
+FREE_WITHIN = 15.0
+"""Seconds; a pool that has not heard from a task for 35 asks after it, and takes back what it had if it is gone."""
 STATUSES = {"done": WorkflowExecutionStatus.COMPLETED, "cancelled": WorkflowExecutionStatus.CANCELED}
 
 
@@ -56,11 +58,7 @@ class Races:
         await call()
 
     async def ended(self, task: TaskHandle, *expected: str) -> None:
-        """Wait for the end of a task, which has to be one of these, and note it.
-
-        When its workflow has ended, its slot and its place are free: it gave them back, and the pool did not have to
-        find out that it is gone.
-        """
+        """Wait for the end of a task, which has to be one of these, and note it; it gives its slot back by itself."""
         try:
             await task.result()
         except TaskCancelled:
@@ -71,9 +69,13 @@ class Races:
         self.ends.append((task, end))
         with suppress(WorkflowFailureError):
             await self.client.get_workflow_handle(task.id).result()
+        async with asyncio.timeout(FREE_WITHIN):
+            while await self._is_known(task):
+                await asyncio.sleep(0.1)
+
+    async def _is_known(self, task: TaskHandle) -> bool:
         pool = await self.crib.pool().show()
-        assert task.id not in {device.task_id for device in pool.devices}
-        assert task.id not in {entry.id for entry in pool.queue}
+        return task.id in [device.task_id for device in pool.devices] + [entry.id for entry in pool.queue]
 
 
 async def cancel(task: TaskHandle) -> None:
