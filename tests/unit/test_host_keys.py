@@ -54,7 +54,9 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> Non
     assert caught.value.hint == f"Keep them out: chmod 600 {file}"
 
 
-@pytest.mark.parametrize("content", [b"", b"not a key", OTHER_KIND, OTHER_KIND[:40]])
+@pytest.mark.parametrize(
+    "content", [b"", b"not a key", OTHER_KIND, OTHER_KIND[:40]], ids=["empty", "text", "another kind", "torn"]
+)
 def test_what_is_no_ed25519_key_is_refused(tmp_path: Path, content: bytes) -> None:
     """Empty, torn, or of another kind."""
     create_key(tmp_path, "lab-1")
