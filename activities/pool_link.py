@@ -18,6 +18,7 @@ from temporalio.common import QueryRejectCondition
 from temporalio.service import RPCError, RPCStatusCode
 
 from toolcrib.activities.batching import Batcher
+from toolcrib.activities.retrying import put_again
 from toolcrib.scheduling.errors import UnknownPool
 from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import (
@@ -147,7 +148,7 @@ class PoolLink:
         One whose pool was just going on in a new run may be made again: see `is_unanswered`.
         """
         try:
-            return await call()
+            return await put_again(call)
         except WorkflowUpdateFailedError as error:
             if (refusal := refusal_in(error)) is None:
                 raise

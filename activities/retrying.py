@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 
 from temporalio.client import (
     WorkflowExecutionStatus,
+    WorkflowQueryFailedError,
     WorkflowQueryRejectedError,
     WorkflowUpdateFailedError,
     WorkflowUpdateRPCTimeoutOrCancelledError,
@@ -17,8 +18,13 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 from tenacity import AsyncRetrying, retry_if_exception, stop_before_delay, stop_never, wait_random_exponential
 
+from toolcrib.workflows.failures import cannot_replay
+
 CLOSING: Final = ("AcceptedUpdateCompletedWorkflow", "WorkflowNotReady")
 """The failures of an update whose workflow was just going on in a new run."""
+
+REPLAY_PAUSES: Final = (0.2, 1.0)
+"""Seconds between two tries."""
 
 Result = TypeVar("Result")
 
@@ -77,3 +83,19 @@ def is_unanswered(error: BaseException) -> bool:
     if isinstance(error, WorkflowQueryRejectedError):
         return error.status is WorkflowExecutionStatus.CONTINUED_AS_NEW
     return isinstance(error, RPCError | WorkflowUpdateRPCTimeoutOrCancelledError)
+
+
+async def put_again(query: Callable[[], Awaitable[Result]]) -> Result:
+    """Return what a query returns, or whatever else may fail by a workflow's replay, which is tried three times.
+
+    Under load the SDK fails a query now and then that comes when it takes a workflow up again whose local activity is
+    under way, and answers the next one. A workflow of another version fails each.
+    """
+    for pause in REPLAY_PAUSES:
+        try:
+            return await query()
+        except WorkflowQueryFailedError as error:
+            if cannot_replay("it", error) is None:
+                raise
+        await asyncio.sleep(pause)
+    return await query()

@@ -15,6 +15,7 @@ from temporalio.client import (
 )
 from temporalio.service import RPCError, RPCStatusCode
 
+from toolcrib.activities.retrying import put_again
 from toolcrib.client.patience import patiently
 from toolcrib.client.unread import unread_view
 from toolcrib.scheduling.errors import CannotReplay, ErrorBody, NoConnection, UnknownTask
@@ -68,7 +69,9 @@ class TaskReader:
         """
         view: TaskView
         try:
-            view = await self.ask(lambda: self.handle.query(TASK_VIEW, result_type=TaskView, rpc_timeout=QUERY_TIMEOUT))
+            view = await put_again(
+                lambda: self.ask(lambda: self.handle.query(TASK_VIEW, result_type=TaskView, rpc_timeout=QUERY_TIMEOUT))
+            )
         except WorkflowQueryFailedError as error:
             raise (cannot_replay(f"task {self.task_id}", error) or error) from None
         if found.status in _CUT_SHORT and not view.ended:

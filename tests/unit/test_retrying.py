@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
 
 import pytest
 from temporalio.client import (
     Client,
     WorkflowExecutionStatus,
+    WorkflowQueryFailedError,
     WorkflowQueryRejectedError,
     WorkflowUpdateFailedError,
     WorkflowUpdateRPCTimeoutOrCancelledError,
@@ -18,7 +21,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from toolcrib.activities.pool_link import PoolLinks
-from toolcrib.activities.retrying import is_unanswered, retried
+from toolcrib.activities.retrying import is_unanswered, put_again, retried
 from toolcrib.client.patience import patiently
 from toolcrib.scheduling.errors import UnknownPool
 
@@ -225,3 +228,24 @@ async def test_a_query_that_met_a_new_run_is_made_again(
     else:
         assert await patiently(lambda: link.ask(call)) == "done"
     assert len(made) == calls
+
+
+async def test_a_query_that_failed_by_a_replay_is_put_again() -> None:
+    """Twice, since that may pass; after that it is told, and any other failure is told at once."""
+    fault = WorkflowQueryFailedError("[TMPRL1100] Nondeterminism error: Missing associated machine")
+    for failures in (0, 1, 2):
+        answers: list[Any] = [fault] * failures + ["there"]
+        assert await put_again(partial(_next, answers)) == "there"
+    with pytest.raises(WorkflowQueryFailedError):
+        await put_again(partial(_next, [fault] * 3))
+    answers = [WorkflowQueryFailedError("no such query"), "there"]
+    with pytest.raises(WorkflowQueryFailedError):
+        await put_again(partial(_next, answers))
+    assert answers == ["there"]
+
+
+async def _next(answers: list[Any]) -> Any:
+    answer = answers.pop(0)
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
