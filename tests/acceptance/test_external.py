@@ -126,8 +126,7 @@ async def test_a_block_is_done_at_its_end(lab: Lab) -> None:
         view = await until(task, lambda view: view.progress == 0.4)
         assert (view.group_id, view.group_name) == ("g", "a group")
     assert (await task.status()).status == "done"
-    found = await lab.crib.tasks(group="g")
-    assert [view.id for view in found] == [task.id]
+    await eventually(lambda: lab.crib.tasks(group="g"), lambda found: [view.id for view in found] == [task.id])
 
 
 async def test_a_block_that_raises_is_failed(lab: Lab) -> None:
