@@ -1,6 +1,9 @@
-"""How many tasks run at once, and what an end means for those that wait. Rows S2-13, S2-15, S2-21 to S2-31."""
+"""How many tasks run at once, and what an end means for those that wait. Rows S2-13, S2-15, S2-16, S2-21 to S2-31."""
 
 from __future__ import annotations
+
+import itertools
+from pathlib import Path
 
 import pytest
 
@@ -55,6 +58,19 @@ async def test_s2_15_the_cap_can_be_set(lab: Lab) -> None:
         assert (await first.status()).state == "running"
         await runs_to_its_end(first, "s2-15-a")
         await runs_to_its_end(second, "s2-15-b")
+
+
+async def test_s2_16_never_more_than_the_cap_run_at_once(lab: Lab, tmp_path: Path) -> None:
+    """Of 20 tasks on four devices, as the works themselves write down when they begin and end."""
+    log = tmp_path / "log"
+    crib = await lab.pool(max_concurrent=3)
+    async with lab.host(devices=FOUR):
+        tasks = [await crib.submit(f"echo 1 >>{log}; sleep 0.1; echo -1 >>{log}") for _ in range(20)]
+        for task in tasks:
+            await task.result()
+    running = list(itertools.accumulate(map(int, log.read_text().split())))
+    assert (len(running), running[-1]) == (40, 0)
+    assert max(running) <= 3
 
 
 async def test_s2_21_s2_22_s2_23_completion(lab: Lab) -> None:
