@@ -56,7 +56,7 @@ MOVES: Final[dict[Status, tuple[Status, ...]]] = {
     Status.FAILED: (),
     Status.CANCELLED: (),
 }
-"""Where a task may go from each status, and nowhere else: see docs/decisions/0016-moves.md."""
+"""Where a task may go from each status, and nowhere else: see docs/decisions/0017-moves.md."""
 
 ENDED: Final = tuple(status for status, further in MOVES.items() if not further)
 

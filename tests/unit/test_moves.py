@@ -115,7 +115,7 @@ def test_s2_08_no_other_move_is_possible(before: Status, after: Status) -> None:
 
 
 def test_s2_08_the_same_in_the_words_of_background_tasks() -> None:
-    """Each listed move is there; of others only those that decision 16 allows; pending never becomes completed."""
+    """Each listed move is there; of others only those that decision 17 allows; pending never becomes completed."""
     moves = {(STATE_OF[before], STATE_OF[after]) for before in Status for after in MOVES[before]}
     assert moves - {("pending", "pending")} == {
         ("pending", "running"),
