@@ -18,14 +18,14 @@ from toolcrib.activities.progress import ProgressReporter
 from toolcrib.client.patience import patiently
 from toolcrib.client.task import TaskHandle
 from toolcrib.scheduling.errors import TaskCancelled, TaskEnded, TaskFailed, UnknownTask
-from toolcrib.scheduling.external import ExternalEnd, ExternalRequest, checked_end
+from toolcrib.scheduling.external import MAX_ERROR_LENGTH, ExternalEnd, ExternalRequest, checked_end
 from toolcrib.scheduling.messages import Progress
 from toolcrib.scheduling.names import EXTERNAL_TASK, TASKS_QUEUE
+from toolcrib.scheduling.views import TaskView
 from toolcrib.workflows.contract import EXTERNAL_END, TASK_PROGRESS
 from toolcrib.workflows.failures import refusal_in
 
 TIMEOUT: Final = timedelta(seconds=10)
-MAX_ERROR_LENGTH: Final = 4_000
 
 
 class ExternalHandle(TaskHandle):
@@ -95,7 +95,7 @@ class ExternalHandle(TaskHandle):
         view = await self.status()
         said = view.error.message if view.error else None
         if (view.status, view.result, said) != (end.outcome, end.result, end.message):
-            raise TaskEnded(f"task {self.id} has ended: {view.status}", hint=f"See: toolcrib status {self.id}")
+            raise self._ended(view)
 
     async def _send(self, report: Progress) -> None:
         try:
@@ -106,8 +106,10 @@ class ExternalHandle(TaskHandle):
 
     async def _check_open(self) -> None:
         if self._over:
-            view = await self.status()
-            raise TaskEnded(f"task {self.id} has ended: {view.status}", hint=f"See: toolcrib status {self.id}")
+            raise self._ended(await self.status())
+
+    def _ended(self, view: TaskView) -> TaskEnded:
+        return TaskEnded(f"task {self.id} has ended: {view.status}", hint=f"See: toolcrib status {self.id}")
 
 
 class ExternalTask:

@@ -11,6 +11,7 @@ from toolcrib.scheduling.errors import ErrorBody, InvalidRequest
 from toolcrib.scheduling.markdown import as_is, labelled
 from toolcrib.scheduling.messages import Progress
 from toolcrib.scheduling.names import DEFAULT_POOL, checked_name
+from toolcrib.scheduling.progress import is_encodable
 from toolcrib.scheduling.request import MAX_RESULT_BYTES, checked_json, checked_line, reworded
 from toolcrib.scheduling.task import Status, moved
 from toolcrib.scheduling.validation import validated
@@ -154,14 +155,10 @@ def checked_end(end: ExternalEnd) -> ExternalEnd:
         InvalidRequest: the result is not JSON or too large, or the message is too long or no text that can be sent.
     """
     message = end.message
-    if message is not None and (len(message) > MAX_ERROR_LENGTH or not _can_be_sent(message)):
+    if message is not None and (len(message) > MAX_ERROR_LENGTH or not is_encodable(message)):
         raise InvalidRequest(f"message: it is no text of at most {MAX_ERROR_LENGTH} characters")
     try:
         checked_json(end.result, MAX_RESULT_BYTES)
     except ValueError as error:
         raise InvalidRequest(f"result: {error}") from None
     return end
-
-
-def _can_be_sent(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)

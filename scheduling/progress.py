@@ -21,12 +21,13 @@ def checked_progress(lease_id: str, value: float, message: str | None) -> Progre
         raise InvalidRequest(f"progress: {value!r} is not a number from 0 to 1")
     if message is not None and len(message) > MAX_MESSAGE_LENGTH:
         raise InvalidRequest(f"message: {len(message)} characters, the limit is {MAX_MESSAGE_LENGTH}")
-    if message is not None and not _is_encodable(message):
+    if message is not None and not is_encodable(message):
         raise InvalidRequest(f"message: {message!r} has half a character in it")
     return Progress(lease_id=lease_id, value=float(value), message=message)
 
 
-def _is_encodable(text: str) -> bool:
+def is_encodable(text: str) -> bool:
+    """Return whether a text can be sent: one with half a character in it cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
