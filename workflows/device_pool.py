@@ -60,7 +60,7 @@ from toolcrib.workflows.contract import (
     SETTINGS,
 )
 from toolcrib.workflows.delivery import Delivery, tell_holders
-from toolcrib.workflows.failures import to_failure
+from toolcrib.workflows.failures import to_failure, told_as_failures
 from toolcrib.workflows.resets import ResetWatch
 
 MAX_SIGNALS: Final = 8_000
@@ -157,8 +157,8 @@ class DevicePool:
     @workflow.update(name=POOL_REGISTER)
     def register(self, snapshot: HostSnapshot) -> Registration:
         """Take in a host with its devices, and tell the tasks that hold leases of an older worker of it."""
-        self.check_register(snapshot)
-        registration = self._scheduler.register(snapshot, workflow.time())
+        with told_as_failures():
+            registration = self._scheduler.register(snapshot, workflow.time())
         if holders := self._scheduler.holders_before(snapshot.host_id, registration.incarnation):
             news = HostRestarted(
                 host_id=snapshot.host_id, incarnation=registration.incarnation, machine=snapshot.machine
@@ -170,10 +170,8 @@ class DevicePool:
     @register.validator
     def check_register(self, snapshot: HostSnapshot) -> None:
         """Refuse, without a trace in the history, what is not the host's own word, or cannot be kept."""
-        try:
+        with told_as_failures():
             check_registration(self._scheduler.records, snapshot)
-        except ToolcribError as error:
-            raise to_failure(error) from None
 
     @workflow.query(name=POOL_STANDING)
     def standing(self, host_id: str) -> HostStanding:
@@ -183,8 +181,8 @@ class DevicePool:
     @workflow.update(name=POOL_ENROLL)
     def enroll(self, order: HostKey) -> HostView:
         """Keep a host's public key, or forget it, and return how the host is now."""
-        self.check_enroll(order)
-        enroll(self._scheduler.records, order, workflow.time())
+        with told_as_failures():
+            enroll(self._scheduler.records, order, workflow.time())
         workflow.upsert_memo({HOST_KEYS: keys_of(self._scheduler.records)})
         self._changed()
         return next(view for view in host_views(self._scheduler.state) if view.id == order.host_id)
@@ -192,10 +190,8 @@ class DevicePool:
     @enroll.validator
     def check_enroll(self, order: HostKey) -> None:
         """Refuse a key that is malformed, or that would replace another."""
-        try:
+        with told_as_failures():
             check_enrollment(self._scheduler.records, order)
-        except ToolcribError as error:
-            raise to_failure(error) from None
 
     @workflow.signal(name=POOL_SILENCE)
     def silence(self, message: HostSilent) -> None:
@@ -244,10 +240,8 @@ class DevicePool:
     @configure.validator
     def check_configure(self, changes: dict[str, Any]) -> None:
         """Refuse unknown fields, values outside their limits and strategies that nobody registered."""
-        try:
+        with told_as_failures():
             STRATEGIES.get(self._scheduler.config.changed(changes).strategy)
-        except ToolcribError as error:
-            raise to_failure(error) from None
 
     @workflow.update(name=POOL_ASSIGN)
     def assign(self) -> int:
@@ -355,14 +349,12 @@ class DevicePool:
         )
 
     def _check_order(self, order: DeviceOrder | HostOrder) -> None:
-        try:
+        with told_as_failures():
             self._scheduler.check_order(order)
-        except ToolcribError as error:
-            raise to_failure(error) from None
 
     def _carry_out(self, order: DeviceOrder | HostOrder) -> None:
-        self._check_order(order)
-        self._scheduler.order(order, workflow.time())
+        with told_as_failures():
+            self._scheduler.order(order, workflow.time())
         self._changed()
 
     def _changed(self) -> None:

@@ -22,7 +22,7 @@ from toolcrib.scheduling.names import EXTERNAL_TASK
 from toolcrib.scheduling.task import Status
 from toolcrib.scheduling.views import TaskView
 from toolcrib.workflows.contract import EXTERNAL_END, TASK_PROGRESS, TASK_VIEW
-from toolcrib.workflows.failures import to_failure
+from toolcrib.workflows.failures import to_failure, told_as_failures
 
 MAX_SIGNALS: Final = 8_000
 """Of the 10,000 signals that one run may get."""
@@ -94,12 +94,10 @@ class ExternalTask:
     @end.validator
     def check_end(self, end: ExternalEnd) -> None:
         """Refuse what cannot be kept, and a second end."""
-        try:
+        with told_as_failures():
             checked_end(end)
-        except InvalidRequest as error:
-            raise to_failure(error) from None
-        if self._record.ended:
-            raise to_failure(TaskEnded(f"task {self._record.task_id} has ended: {self._record.status}"))
+            if self._record.ended:
+                raise TaskEnded(f"task {self._record.task_id} has ended: {self._record.status}")
 
     def _run_is_full(self) -> bool:
         return workflow.info().is_continue_as_new_suggested() or self._signals >= MAX_SIGNALS

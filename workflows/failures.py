@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from temporalio.exceptions import ApplicationError
@@ -22,6 +24,19 @@ def refusal_in(error: BaseException) -> ToolcribError | None:
     """Return the error of ours with which an update was refused; None if something else went wrong with it."""
     cause = error.__cause__
     return from_failure(cause) if isinstance(cause, ApplicationError) and cause.type in ERRORS_BY_CODE else None
+
+
+@contextmanager
+def told_as_failures() -> Iterator[None]:
+    """Raise the errors of ours that the block raises as failures, which is what Temporal hands to a caller.
+
+    Raises:
+        ApplicationError: as `to_failure`.
+    """
+    try:
+        yield
+    except ToolcribError as error:
+        raise to_failure(error) from None
 
 
 def cannot_replay(what: str, error: BaseException) -> CannotReplay | None:

@@ -14,7 +14,7 @@ from temporalio.exceptions import ActivityError
 from temporalio.exceptions import TimeoutError as ActivityTimeout
 
 from toolcrib.scheduling.claims import report_fault
-from toolcrib.scheduling.errors import ClaimRefused, ErrorBody, InvalidRequest, LeaseSuperseded
+from toolcrib.scheduling.errors import ErrorBody, InvalidRequest, LeaseSuperseded
 from toolcrib.scheduling.lease import Attempt, Lease
 from toolcrib.scheduling.messages import (
     Admission,
@@ -42,7 +42,7 @@ from toolcrib.workflows.contract import (
     TASK_PROGRESS,
     TASK_VIEW,
 )
-from toolcrib.workflows.failures import to_failure
+from toolcrib.workflows.failures import to_failure, told_as_failures
 from toolcrib.workflows.pool_calls import ONCE, admit, settle
 from toolcrib.workflows.resets import ResetWatch
 
@@ -137,22 +137,18 @@ class ScheduledTask:
     def claim(self, claim: Claim) -> Assignment:
         """Hand the work to the host that holds the lease; nobody else gets to know it."""
         self._was_reset()
-        try:
+        with told_as_failures():
             self._check_not_reset()
             assignment = self._record.claim(claim, workflow.time())
-        except ClaimRefused as refusal:
-            raise to_failure(refusal) from None
         self._publish()
         return assignment
 
     @claim.validator
     def check_claim(self, claim: Claim) -> None:
         """Refuse a claim without a trace in the history."""
-        try:
+        with told_as_failures():
             self._check_not_reset()
             self._record.check_claim(claim, workflow.time())
-        except ClaimRefused as refusal:
-            raise to_failure(refusal) from None
 
     # ---- the life
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from toolcrib.client.cli.options import Pool
 from toolcrib.client.cli.output import note, say, say_json, say_view, say_views
 from toolcrib.client.cli.pool_view import say_hosts
 from toolcrib.client.cli.session import Session
+
+if TYPE_CHECKING:
+    from toolcrib.scheduling.views import HostView
 
 app = new_app("Look at hosts, say which belong to a pool, and keep their devices from tasks.")
 
@@ -36,10 +39,8 @@ async def drain(session: Session, host_id: HostId, pool: Pool = None) -> None:
     """Take a host with all its devices out of service: what runs there may finish, nothing new begins."""
     async with session.client(pool) as crib:
         view = await crib.pool().drain_host(host_id)
-    if session.as_json:
-        say_view(view)
-    else:
-        note(f"host {view.id} is out of service" + ("; some work runs on" if view.state == "draining" else ""))
+    rest = "; some work runs on" if view.state == "draining" else ""
+    _say_order(session, view, f"host {view.id} is out of service{rest}")
 
 
 @command(app, "resume", examples=["toolcrib host resume lab-1"])
@@ -47,10 +48,7 @@ async def resume(session: Session, host_id: HostId, pool: Pool = None) -> None:
     """Let tasks have a host's devices again, but for those that are out of service themselves."""
     async with session.client(pool) as crib:
         view = await crib.pool().resume_host(host_id)
-    if session.as_json:
-        say_view(view)
-    else:
-        note(f"host {view.id} is in service")
+    _say_order(session, view, f"host {view.id} is in service")
 
 
 @command(app, "keygen", examples=["toolcrib host keygen lab-1"])
@@ -76,10 +74,7 @@ async def enroll(session: Session, host_id: HostId, public_key: PublicKey = None
     key = public_key if public_key is not None else _own_key(host_id)
     async with session.client(pool) as crib:
         view = await crib.pool().enroll_host(host_id, key)
-    if session.as_json:
-        say_view(view)
-    else:
-        note(f"host {view.id} is enrolled in pool {crib.pool().name}")
+    _say_order(session, view, f"host {view.id} is enrolled in pool {crib.pool().name}")
 
 
 @command(app, "revoke", examples=["toolcrib host revoke lab-1"])
@@ -87,10 +82,7 @@ async def revoke(session: Session, host_id: HostId, pool: Pool = None) -> None:
     """Give a host no more leases: its key is forgotten. What runs there may finish; cancel it to end it."""
     async with session.client(pool) as crib:
         view = await crib.pool().revoke_host(host_id)
-    if session.as_json:
-        say_view(view)
-    else:
-        note(f"host {view.id} is no longer enrolled")
+    _say_order(session, view, f"host {view.id} is no longer enrolled")
 
 
 def _own_key(host_id: str) -> str:
@@ -98,3 +90,11 @@ def _own_key(host_id: str) -> str:
     from toolcrib.worker.settings import load_settings
 
     return load_key(load_settings().home, host_id).public
+
+
+def _say_order(session: Session, view: HostView, done: str) -> None:
+    """Write how a host is after an order, or just that it was carried out."""
+    if session.as_json:
+        say_view(view)
+    else:
+        note(done)
