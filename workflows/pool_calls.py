@@ -21,7 +21,7 @@ from toolcrib.workflows.contract import ADMIT, SETTLE, SILENCE
 AT_ONCE: Final = timedelta(seconds=2)
 """While a local activity runs, its workflow answers neither updates nor queries."""
 ONE_TRY: Final = timedelta(seconds=10)
-"""A try may be lost with the worker that had it; a lease that comes meanwhile must not miss its claim window by that."""
+"""A try may be lost with the worker that had it; a lease that comes meanwhile must not miss its claim window."""
 ONCE: Final = RetryPolicy(maximum_attempts=1)
 LOCAL_FAILURE: Final = (ActivityError, ApplicationError)
 """How a local activity fails: by a timeout wrapped in an ActivityError, by an error of its own as it is."""
