@@ -138,8 +138,8 @@ class TaskScheduler:
         that have rested long enough take part, and those whose last work must have ended; a rebuilt pool opens in time.
         """
         wake(self._state, now)
-        self._queue.wake(now)
         self._end(repair.ended_by(self._state, now), now)
+        self._queue.wake(now)
         is_open = repair.is_open(self._state, now)
         devices = self._state.devices.values()
         idle = [device for device in devices if device.state is DeviceState.IDLE and self.in_service(device)]

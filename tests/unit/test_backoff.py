@@ -6,7 +6,22 @@ from dataclasses import replace
 
 import pytest
 
-from support.rules import START, assigned, claim, device, dispatched, entry, holders, lapsed, pool, queued, report, task
+from support.rules import (
+    START,
+    assigned,
+    claim,
+    device,
+    dispatched,
+    entry,
+    holders,
+    lapsed,
+    pool,
+    queued,
+    report,
+    task,
+    waiting,
+)
+from toolcrib.scheduling import repair
 from toolcrib.scheduling.messages import ReportOutcome, SettleKind, Settlement
 from toolcrib.scheduling.pool import dump_state, load_state
 from toolcrib.scheduling.pool_view import reasons_for
@@ -95,3 +110,15 @@ def test_it_goes_on_in_a_new_run_of_the_pool() -> None:
     again = TaskScheduler(load_state(dump_state(scheduler.state)))
     assert queued(again) == ["t1"]
     assert again.next_wake() == START + 6
+
+
+def test_what_comes_back_to_the_queue_late_stands_before_others_at_once() -> None:
+    """A task whose time came while its last device was still kept from it goes before those behind it."""
+    scheduler = pool(device("d"))
+    scheduler.admit([entry("t1"), entry("t2")], START)
+    held = scheduler.records.held["t1"]
+    again = waiting("t1", held.task.sequence, not_before=START + 1)
+    repair.let_go(scheduler.records, held, "its task was reset: t1", START, again)
+    scheduler.assign(START + held.lease.ttl)
+    assert holders(scheduler) == {"t1": "d"}
+    assert scheduler.next_wake() is None
