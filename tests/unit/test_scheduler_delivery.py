@@ -56,6 +56,14 @@ def test_tasks_are_asked_after_in_time(scheduler: TaskScheduler) -> None:
     assert scheduler.next_check() == now + 1 + CHECK_EVERY
 
 
+def test_a_task_that_comes_due_while_the_question_is_on_its_way_is_asked_after_soon(scheduler: TaskScheduler) -> None:
+    """It was too young for the answer to count, and must not have to wait for the next round."""
+    scheduler.admit([entry("t4")], START + 1)
+    asked_at = START + CHECK_AFTER
+    assert not scheduler.asked_after(AskedAfter(missing=("t4",)), asked_at, asked_at + 2)
+    assert scheduler.next_check() == START + 1 + CHECK_AFTER
+
+
 def test_a_task_that_could_not_be_told_is_asked_after_soon(scheduler: TaskScheduler) -> None:
     """It may be gone, and keeps a device from others."""
     scheduler.settle([settlement(SettleKind.RELEASE, scheduler.held[0])], START + 1)
