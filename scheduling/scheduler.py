@@ -345,6 +345,8 @@ class TaskScheduler:
             return
         before = held.task if held is not None else self._queue.remove(message.task_id)
         again = None if message.entry is None else self._waiting(message.entry, now, before)
+        if again is not None and message.before is not None:
+            again.wait_past(message.before, now)
         if held is not None:
             repair.let_go(self._state, held, f"its task was reset: {message.task_id}", now, again)
         elif again is not None:

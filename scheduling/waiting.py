@@ -14,6 +14,7 @@ from toolcrib.scheduling.messages import QueueEntry
 MAX_WEIGHT: Final = 1_600_000
 """What a queue may weigh: its pool's state has to fit into one Temporal payload of 2 MiB."""
 _ENTRY_WEIGHT: Final = 20
+_JUST_AFTER: Final = 0.001
 
 
 @dataclass(kw_only=True)
@@ -40,6 +41,11 @@ class Waiting:
     def heard(self, now: float, check_after: float) -> None:
         """Note that the task spoke, and when to ask after it if it falls silent."""
         self.heard_at, self.check_at = now, now + check_after
+
+    def wait_past(self, moment: float, now: float) -> None:
+        """Get no device up to `moment`: its task refuses what was assigned till then, and that clock may be ahead."""
+        if now <= moment:
+            self.not_before = max(self.not_before, moment + _JUST_AFTER)
 
     @classmethod
     def of(cls, entry: QueueEntry, *, sequence: int, submitted_at: float, now: float, check_after: float) -> Waiting:

@@ -215,7 +215,10 @@ class PoolModel:
             key = self._let_go(message.task_id, task, now) if task else None
         if message.entry is not None:
             self._queue(message.entry, now, before)
-            self.tasks[message.task_id].after = key
+            task = self.tasks[message.task_id]
+            task.after = key
+            if message.before is not None and now <= message.before:
+                task.not_before = max(task.not_before, message.before + 0.001)
 
     def _let_go(self, task_id: str, task: ModelTask, now: float) -> str | None:
         if task.device is not None:
@@ -263,8 +266,9 @@ class PoolModel:
     def order(self, order: DeviceOrder | HostOrder, now: float) -> bool:
         """Do what an operator wants, and return whether there is such a device or host."""
         if isinstance(order, HostOrder):
-            if order.host_id in self.hosts:
-                self.hosts[order.host_id].in_service = order.kind == "resume"
+            if order.host_id not in self.hosts:
+                return False
+            self.hosts[order.host_id].in_service = order.kind == "resume"
         elif (device := self.devices.get(order.key)) is not None:
             if order.kind == "resume":
                 self.devices[order.key] = ModelDevice(host=device.host, spec=device.spec)
@@ -273,7 +277,7 @@ class PoolModel:
         else:
             return False
         self.decide(now)
-        return isinstance(order, DeviceOrder) or order.host_id in self.hosts
+        return True
 
     def decide(self, now: float) -> None:
         """Give devices away until nobody can get one."""

@@ -146,6 +146,19 @@ def test_e03_a_task_that_is_reset_queues_when_its_work_must_have_ended(scheduler
     assert granted.fencing > out.fencing
 
 
+@pytest.mark.parametrize("ahead", [0.0, 3.0])
+def test_a_task_gets_no_lease_that_is_not_later_than_its_reset(ahead: float) -> None:
+    """It would refuse one, and the pool would hold it for ever; the clock that timed the reset may be ahead."""
+    scheduler = pool(device("d1"))
+    reset(scheduler, "t1", LATER, before=LATER + ahead)
+    assert queued(scheduler) == ["t1"]
+    wake = scheduler.next_wake()
+    assert wake is not None
+    assert LATER + ahead < wake < LATER + ahead + 1
+    (granted,) = scheduler.assign(wake)
+    assert granted.assigned_at > LATER + ahead
+
+
 def test_a_reset_that_is_told_late_does_not_touch_a_newer_lease(scheduler: TaskScheduler) -> None:
     """What was granted after the reset is the new run's."""
     reset(scheduler, "t1", START + 10)
