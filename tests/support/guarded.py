@@ -8,7 +8,10 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
+
+import pytest
 
 from toolcrib.activities.guard import Guard, Work
 
@@ -92,6 +95,19 @@ async def until(condition: Callable[[], bool], within: float = 10.0) -> None:
     while not condition():
         assert time.monotonic() < end, "still not so"
         await asyncio.sleep(0.01)
+
+
+def noting_spawns(guard: Guard, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Return what is set once something was spawned, and whoever had it spawned has been told."""
+    spawn, spawned = guard.spawn, asyncio.Event()
+
+    async def watched(*args: Any, **options: Any) -> Work:
+        work = await spawn(*args, **options)
+        spawned.set()
+        return work
+
+    monkeypatch.setattr(guard, "spawn", watched)
+    return spawned
 
 
 @asynccontextmanager

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from support.guarded import MARK, Lab, open_files, running_lab, until
+from support.guarded import MARK, Lab, noting_spawns, open_files, running_lab, until
 from support.leases import lease_context
-from toolcrib.activities.context import LeaseContext, RunFailed, RunningWork
+from toolcrib.activities.context import LeaseContext, RunFailed
 from toolcrib.activities.guard import SpawnFailed
 from toolcrib.activities.progress import ProgressReporter
 from toolcrib.activities.runners.shell import ShellRunner
@@ -135,16 +135,9 @@ async def test_long_output_that_is_not_text(tmp_path: Path) -> None:
     assert set(result["output"]) == {"�"}
 
 
-async def _up(goal: str, context: LeaseContext, monkeypatch: pytest.MonkeyPatch) -> asyncio.Task[Any]:
+async def _up(goal: str, lab: Lab, context: LeaseContext, monkeypatch: pytest.MonkeyPatch) -> asyncio.Task[Any]:
     """Run a goal until it has made the file `up`, and its runner knows that it was started."""
-    spawn, spawned = context.guard.spawn, asyncio.Event()
-
-    async def watched(*args: Any, **options: Any) -> RunningWork:
-        work = await spawn(*args, **options)
-        spawned.set()
-        return work
-
-    monkeypatch.setattr(context.guard, "spawn", watched)
+    spawned = noting_spawns(lab.guard, monkeypatch)
     running = asyncio.create_task(ShellRunner().run(goal, context))
     await spawned.wait()
     await until((context.folder / "up").exists)
@@ -160,7 +153,7 @@ async def test_cancel_ends_the_tree_and_keeps_the_output(tmp_path: Path, monkeyp
     wait
     """
     async with _lease(tmp_path) as (lab, context):
-        running = await _up(goal, context, monkeypatch)
+        running = await _up(goal, lab, context, monkeypatch)
         running.cancel()
         began = time.monotonic()
         with pytest.raises(asyncio.CancelledError):
@@ -173,7 +166,7 @@ async def test_cancel_ends_the_tree_and_keeps_the_output(tmp_path: Path, monkeyp
 async def test_second_cancel_leaves_nothing_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However often it is cancelled, the runner does not give up before nothing of the work is left."""
     async with _lease(tmp_path) as (lab, context):
-        running = await _up("trap '' TERM; touch up; sleep 300; sleep 300", context, monkeypatch)
+        running = await _up("trap '' TERM; touch up; sleep 300; sleep 300", lab, context, monkeypatch)
         running.cancel()
         while not running.done():
             await asyncio.sleep(0.01)
