@@ -230,14 +230,17 @@ class TaskScheduler:
         """Take a host out that no longer heartbeats; leases it has out live until they expire."""
         if silence_host(self._state, message, now):
             repair.forget_works(self._state, message.host_id, now)
+            self.assign(now)
 
     def leave(self, message: HostLeaves, now: float) -> list[Lease]:
         """Grant nothing more on a host whose worker begins to stop, and return the leases that are out on it.
 
         An older worker than the host's newest is told of none.
         """
-        newest = leave_host(self._state, message, now)
-        return [lease for lease in self.held if newest and lease.host_id == message.host_id]
+        if not leave_host(self._state, message, now):
+            return []
+        self.assign(now)  # for those that would rather have had its devices
+        return [lease for lease in self.held if lease.host_id == message.host_id]
 
     def check_order(self, order: DeviceOrder | HostOrder) -> None:
         """Let an operator's order pass that can be carried out.

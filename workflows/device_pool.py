@@ -183,6 +183,7 @@ class DevicePool:
         """Keep a host's public key, or forget it, and return how the host is now."""
         with told_as_failures():
             enroll(self._scheduler.records, order, workflow.time())
+        self._scheduler.assign(workflow.time())
         workflow.upsert_memo({HOST_KEYS: keys_of(self._scheduler.records)})
         self._changed()
         return next(view for view in host_views(self._scheduler.state) if view.id == order.host_id)

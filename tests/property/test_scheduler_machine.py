@@ -167,14 +167,14 @@ class PoolMachine(RuleBasedStateMachine):
         if host_id in self.model.hosts:
             enroll(self.scheduler.records, HostKey(host_id=host_id, public_key=None), self.now)
             self.model.hosts[host_id].online = False
-            self._decided()
+            self.assign()
 
     @rule(host_id=HOSTS, late=st.integers(0, 3).map(lambda n: n == 0))
     def leave(self, host_id: str, late: bool) -> None:
         host = self.model.hosts.get(host_id)
         message = HostLeaves(host_id=host_id, incarnation=host.incarnation - late if host else 1)
         out = [lease for lease in self.scheduler.held if lease.host_id == host_id]
-        assert self.scheduler.leave(message, self.now) == (out if self.model.silence(message) else [])
+        assert self.scheduler.leave(message, self.now) == (out if self.model.silence(message, self.now) else [])
         self._decided()
 
     @rule(key=KEYS, kind=st.sampled_from(["drain", "resume", "resume", "quarantine"]))
@@ -190,7 +190,7 @@ class PoolMachine(RuleBasedStateMachine):
         host = self.model.hosts.get(host_id)
         message = HostSilent(host_id=host_id, incarnation=host.incarnation - late if host else 1, reason="gone")
         self.scheduler.silence(message, self.now)
-        self.model.silence(message)
+        self.model.silence(message, self.now)
         self._decided()
 
     @rule(changes=CONFIGS)

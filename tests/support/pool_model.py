@@ -255,12 +255,13 @@ class PoolModel:
         self.decide(now)
         return host.incarnation
 
-    def silence(self, message: HostSilent | HostLeaves) -> bool:
+    def silence(self, message: HostSilent | HostLeaves, now: float) -> bool:
         """Take a host out, unless a newer worker of its speaks, and return whether it was."""
         host = self.hosts.get(message.host_id)
         if host is None or host.incarnation != message.incarnation:
             return False
         host.online = False
+        self.decide(now)
         return True
 
     def order(self, order: DeviceOrder | HostOrder, now: float) -> bool:

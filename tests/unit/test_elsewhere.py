@@ -68,7 +68,7 @@ def test_it_says_why_it_waits() -> None:
 def test_where_there_is_no_elsewhere_the_same_device_will_do(
     order: DeviceOrder | HostOrder | HostLeaves | HostSilent,
 ) -> None:
-    """A device that does not come free by itself is none to wait for."""
+    """A device that does not come free by itself is none to wait for, from the moment that this is known."""
     scheduler = pool(device("d1"))
     register(scheduler, "h2", [device("d2")], START)
     scheduler.admit([entry("t"), entry("other")], START)
@@ -82,7 +82,6 @@ def test_where_there_is_no_elsewhere_the_same_device_will_do(
     else:
         key = order if isinstance(order, HostOrder) else replace(order, key="h2/d2")
         scheduler.order(key, LATER)
-    scheduler.assign(LATER)
     assert holders(scheduler)["t"] == "d1"
 
 
