@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from toolcrib.scheduling.device import DeviceSpec
-from toolcrib.scheduling.errors import TaskFailed
+from toolcrib.scheduling.errors import TaskFailed, ToolcribError
 from toolcrib.scheduling.lease import Lease
 
 
@@ -18,6 +18,15 @@ class RunFailed(TaskFailed):
 
     `result` is kept on the task beside the error.
     """
+
+
+class InfrastructureFailed(ToolcribError):
+    """A runner's word that the device or the host failed, and not the work: the attempt ends, and another is made.
+
+    It counts against the device, which rests, as after a lease that was not renewed; the third in a row quarantines it.
+    """
+
+    code = "infrastructure_failed"
 
 
 class RunningWork(Protocol):

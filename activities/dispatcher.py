@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pydantic_core import from_json, to_json
 
-from toolcrib.activities.context import LeaseContext, RunFailed
+from toolcrib.activities.context import InfrastructureFailed, LeaseContext, RunFailed
 from toolcrib.activities.guard import GuardLost, NotKilled
 from toolcrib.activities.runners import GoalRunner, WorkflowRunner
 from toolcrib.activities.runners.aside import StillRunning
@@ -38,13 +38,14 @@ class TaskDispatcher:
             GuardLost: the work was killed together with its guard; that is nobody's verdict.
             NotKilled: processes of the work are left.
             StillRunning: its runner does not stop, and that was not because of the time limit.
+            InfrastructureFailed: its runner says so, and that was not because of the time limit.
         """
         try:
             async with asyncio.timeout(limit) as bound:
                 result = await self._run(assignment, context)
             if not bound.expired():
                 return _done(context.lease.id, result)
-        except StillRunning:
+        except (StillRunning, InfrastructureFailed):
             if not bound.expired():
                 raise
         except (GuardLost, NotKilled):

@@ -16,7 +16,7 @@ from temporalio.client import Client
 
 from toolcrib.activities.arrivals import Arrivals
 from toolcrib.activities.claiming import claim
-from toolcrib.activities.context import LeaseContext
+from toolcrib.activities.context import InfrastructureFailed, LeaseContext
 from toolcrib.activities.dispatcher import TaskDispatcher
 from toolcrib.activities.drivers import Driver
 from toolcrib.activities.guard import Guard, GuardLost, NotKilled, boottime
@@ -97,7 +97,7 @@ class LeaseRuns:
         except LeaseLost as lost:
             _log.warning("lease lost; its work was ended", lease=lease.id, reason=lost.message)
             report = _report(lease, ReportOutcome.STOPPED, lost.message)
-        except (DriverFailed, GuardLost, NotKilled, OSError) as fault:
+        except (DriverFailed, InfrastructureFailed, GuardLost, NotKilled, OSError) as fault:
             _log.error("lease abandoned", lease=lease.id, reason=str(fault))
             report = _abandoned(lease, fault)
         except asyncio.CancelledError:
@@ -235,7 +235,8 @@ def _stopped(lease: Lease) -> Report:
 def _abandoned(lease: Lease, fault: Exception) -> Report:
     if isinstance(fault, StillRunning) and _worker_stops():
         return _stopped(lease)  # the end of the process ends it
-    return _report(lease, ReportOutcome.ABANDONED, f"the host failed: {fault}")
+    what = "infrastructure" if isinstance(fault, InfrastructureFailed) else "host"
+    return _report(lease, ReportOutcome.ABANDONED, f"the {what} failed: {fault}")
 
 
 def _worker_stops() -> bool:

@@ -28,7 +28,8 @@ class GoalRunner(Protocol):
         Who does not stop within 5 seconds keeps the device until `run` returns or the worker's process ends.
 
         Raises:
-            RunFailed: the work was done and failed, which is final. Any other error counts against the host.
+            RunFailed: the work was done and failed, which is final; any other error is taken for that, too.
+            InfrastructureFailed: device or host failed; another attempt is made, and it counts against the device.
         """
 
 
@@ -39,7 +40,8 @@ class WorkflowRunner(Protocol):
         """Run `workflow` (`name` or `name@version`) and return the result, as JSON data; see `GoalRunner.run`.
 
         Raises:
-            RunFailed: the work was done and failed, which is final. Any other error counts against the host.
+            RunFailed: the work was done and failed, which is final; any other error is taken for that, too.
+            InfrastructureFailed: device or host failed; another attempt is made, and it counts against the device.
         """
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from support.leases import lease_context
-from toolcrib.activities.context import LeaseContext, RunFailed
+from toolcrib.activities.context import InfrastructureFailed, LeaseContext, RunFailed
 from toolcrib.activities.dispatcher import MAX_MESSAGE_LENGTH, MAX_RESULT_BYTES, TaskDispatcher
 from toolcrib.activities.guard import Guard, GuardLost, NotKilled
 from toolcrib.scheduling.messages import Assignment, Report, ReportOutcome
@@ -199,11 +199,28 @@ async def test_a_cancelled_lease_is_nobodys_failure(context: LeaseContext) -> No
         await running
 
 
-@pytest.mark.parametrize("error", [GuardLost("the guard is gone"), NotKilled("it is still there")])
-async def test_the_end_of_the_guard_is_nobodys_verdict(context: LeaseContext, error: Exception) -> None:
-    """`GuardLost` and `NotKilled` pass through: they tell of the host, not of the work."""
+@pytest.mark.parametrize(
+    "error",
+    [GuardLost("the guard is gone"), NotKilled("it is still there"), InfrastructureFailed("the cable is loose")],
+)
+async def test_a_fault_of_the_host_is_nobodys_verdict(context: LeaseContext, error: Exception) -> None:
+    """`GuardLost`, `NotKilled` and `InfrastructureFailed` pass through: they tell of the host, not of the work."""
     with pytest.raises(type(error)):
         await dispatched(context, raising(error))
+
+
+async def test_who_is_stopped_by_the_limit_cannot_blame_the_infrastructure(context: LeaseContext) -> None:
+    """What it says when it is stopped comes of being stopped: the verdict is `time_limit`, and final."""
+
+    async def blaming(_: LeaseContext) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise InfrastructureFailed("the connection was closed") from None
+
+    report = await dispatched(context, blaming, limit=0.01)
+    assert report.error is not None
+    assert report.error.code == "time_limit"
 
 
 def _nested(depth: int) -> Any:
