@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic_core import from_json, to_json
@@ -20,15 +21,31 @@ MAX_RESULT_BYTES: Final = 256 * 1024
 MAX_MESSAGE_LENGTH: Final = 4_000
 
 
+@dataclass(frozen=True, kw_only=True)
+class EntryPoints:
+    """What runs goals and what runs workflows; None: nothing does."""
+
+    goals: GoalRunner | None
+    workflows: WorkflowRunner | None
+
+
 class TaskDispatcher:
     """Composes existing runners; it adds no planning, execution or retry of its own."""
 
     def __init__(
-        self, goals: GoalRunner | None, workflows: WorkflowRunner | None, works: WorkflowRunner | None = None
+        self,
+        goals: GoalRunner | None,
+        workflows: WorkflowRunner | None,
+        works: WorkflowRunner | None = None,
+        *,
+        by_driver_type: Mapping[str, EntryPoints] | None = None,
     ) -> None:
-        """`works` runs the works of an application, by their names, as workflows are run."""
-        self._goals = goals
-        self._workflows = workflows
+        """`works` runs the works of an application, by their names, as workflows are run.
+
+        On devices whose driver type is in `by_driver_type`, its runners take the place of `goals` and `workflows`.
+        """
+        self._entries = EntryPoints(goals=goals, workflows=workflows)
+        self._by_driver_type = by_driver_type or {}
         self._works = works
 
     async def dispatch(self, assignment: Assignment, context: LeaseContext, limit: float) -> Report:
@@ -66,17 +83,26 @@ class TaskDispatcher:
         return _failed(context, over, context.partial_result)
 
     def _run(self, assignment: Assignment, context: LeaseContext) -> Awaitable[Any]:
+        entries = self._by_driver_type.get(context.device.driver_type, self._entries)
         if assignment.goal is not None:
-            if self._goals is None:
-                raise RunFailed(f"host {context.lease.host_id} runs no goals", hint="Set runners.goal in its file.")
-            return self._goals.run(assignment.goal, context)
+            if entries.goals is None:
+                raise _no_runner(context, "goals", "goal")
+            return entries.goals.run(assignment.goal, context)
         if assignment.work is not None:
             if self._works is None:
                 raise RunFailed(f"host {context.lease.host_id} runs no works", hint="Drop its tags work:... there.")
             return self._works.run(assignment.work, assignment.inputs, context)
-        if self._workflows is None or assignment.workflow is None:
-            raise RunFailed(f"host {context.lease.host_id} runs no workflows", hint="Set runners.workflow in its file.")
-        return self._workflows.run(assignment.workflow, assignment.inputs, context)
+        if entries.workflows is None or assignment.workflow is None:
+            raise _no_runner(context, "workflows", "workflow")
+        return entries.workflows.run(assignment.workflow, assignment.inputs, context)
+
+
+def _no_runner(context: LeaseContext, kind: str, setting: str) -> RunFailed:
+    lease, driver_type = context.lease, context.device.driver_type
+    return RunFailed(
+        f"host {lease.host_id} runs no {kind} on {driver_type} devices",
+        hint=f"Set runners.{setting} in its file, and restart its worker.",
+    )
 
 
 def _done(lease_id: str, result: Any) -> Report:

@@ -18,9 +18,10 @@ from toolcrib.scheduling.config import PoolConfig
 from toolcrib.scheduling.device import DeviceSpec
 from toolcrib.scheduling.messages import HostKey
 from toolcrib.worker.connection import connect_to
-from toolcrib.worker.host_file import HostFile, RunnerNames
+from toolcrib.worker.host_file import HostFile
 from toolcrib.worker.host_role import host_role
 from toolcrib.worker.logs import configure_logs
+from toolcrib.worker.runner_names import RunnerNames
 from toolcrib.worker.scheduler_role import POLLS, scheduler_role, workflow_runner
 from toolcrib.worker.settings import Settings
 from toolcrib.worker.stopping import stop_signals

@@ -23,7 +23,7 @@ from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.activities.possession import Possessions
 from toolcrib.activities.presence import HostPresence
 from toolcrib.activities.retrying import is_unanswered, retried
-from toolcrib.activities.runners import WorkflowRunner, load_goal_runner, load_workflow_runner
+from toolcrib.activities.runners import WorkflowRunner
 from toolcrib.scheduling.errors import HostSuperseded, NotEnrolled, ToolcribError, UnknownPool
 from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import HostLeaves, HostSnapshot, Presence, Registration
@@ -61,6 +61,7 @@ class HostAgent:
         self.guard = guard
         self.presence = HostPresence()
         machine = machine_id(possessions.folder)
+        runners = host.runners.load()
         self.runs = LeaseRuns(
             client=client,
             key=key,
@@ -68,9 +69,10 @@ class HostAgent:
             devices={device.id: device for device in host.devices},
             drivers={device.driver: load_driver(device.driver) for device in host.devices},
             dispatcher=TaskDispatcher(
-                load_goal_runner(host.runners.goal) if host.runners.goal else None,
-                load_workflow_runner(host.runners.workflow) if host.runners.workflow else None,
+                runners.goals,
+                runners.workflows,
                 works,
+                by_driver_type={kind: names.load() for kind, names in host.runners.by_driver_type.items()},
             ),
             guard=guard,
             possessions=possessions,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +11,7 @@ from toolcrib.scheduling.constraints import checked_tag, checked_tags
 from toolcrib.scheduling.device import DeviceSpec
 from toolcrib.scheduling.durations import parse_duration
 from toolcrib.scheduling.names import DEFAULT_POOL, checked_name
+from toolcrib.worker.runner_names import RunnerNames, read_runners
 from toolcrib.worker.yaml_file import read_yaml
 from toolcrib.worker.yaml_value import YamlValue
 
@@ -18,15 +19,6 @@ DEFAULT_DRAIN_TIMEOUT: Final = 600.0
 
 _HOST_KEYS: Final = ("id", "pool", "devices", "runners", "definitions", "drain_timeout", "progress_throttle")
 _DEVICE_KEYS: Final = ("id", "driver", "driver_type", "tags", "properties")
-_RUNNER_KEYS: Final = ("goal", "workflow")
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunnerNames:
-    """The runners of a host, by name or `module:attribute`; without one it does not run that kind of task."""
-
-    goal: str | None = None
-    workflow: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +28,7 @@ class HostFile:
     id: str
     devices: tuple[DeviceSpec, ...]
     pool: str = DEFAULT_POOL
-    runners: RunnerNames = RunnerNames()
+    runners: RunnerNames = field(default_factory=RunnerNames)
     definitions: Path | None = None
     """The folder of workflow definitions."""
     drain_timeout: float = DEFAULT_DRAIN_TIMEOUT
@@ -53,11 +45,12 @@ def load_host_file(file: Path) -> HostFile:
     """
     root = read_yaml(file).mapping(known=("host",), required=("host",))
     host = root["host"].mapping(known=_HOST_KEYS, required=("id", "devices"))
+    host_id, devices = _name(host["id"]), _devices(host["devices"])
     return HostFile(
-        id=_name(host["id"]),
-        devices=_devices(host["devices"]),
+        id=host_id,
+        devices=devices,
         pool=_name(host["pool"]) if "pool" in host else DEFAULT_POOL,
-        runners=_runners(host["runners"]) if "runners" in host else RunnerNames(),
+        runners=read_runners(host["runners"], devices) if "runners" in host else RunnerNames(),
         definitions=_folder(host["definitions"]) if "definitions" in host else None,
         drain_timeout=_duration(host["drain_timeout"]) if "drain_timeout" in host else DEFAULT_DRAIN_TIMEOUT,
         progress_throttle=_duration(host["progress_throttle"]) if "progress_throttle" in host else THROTTLE,
@@ -96,11 +89,6 @@ def _tags(value: YamlValue) -> tuple[str, ...]:
 
 def _properties(value: YamlValue) -> dict[str, str]:
     return {key: entry.text() for key, entry in value.mapping(known=None).items()}
-
-
-def _runners(value: YamlValue) -> RunnerNames:
-    found = value.mapping(known=_RUNNER_KEYS)
-    return RunnerNames(**{kind: name.text() for kind, name in found.items()})
 
 
 def _folder(value: YamlValue) -> Path:

@@ -29,9 +29,10 @@ from toolcrib.scheduling.validation import validated
 from toolcrib.scheduling.views import PoolView
 from toolcrib.worker.connection import connect_to
 from toolcrib.worker.embedded import EmbeddedServer
-from toolcrib.worker.host_file import HostFile, RunnerNames
+from toolcrib.worker.host_file import HostFile
 from toolcrib.worker.host_role import host_role
 from toolcrib.worker.plugins import load_plugins
+from toolcrib.worker.runner_names import RunnerNames
 from toolcrib.worker.scheduler_role import scheduler_role
 from toolcrib.worker.settings import load_settings, prepared_home
 from toolcrib.worker.stopping import STOP_WITHIN, ExitDeadline, stop_signals, unless_stopped, until_stopped

@@ -42,8 +42,12 @@ class SpawnFailed(ToolcribError):
             )
         if stage == "exec" and number in _EXPLAINED:
             reason, hint = _EXPLAINED[number]
-            if number == errno.ENOENT and "/" in name and (Path(cwd) / name).exists():
-                reason, hint = _NO_INTERPRETER
+            if "/" not in name:
+                reason += f" in PATH ({env.get('PATH', 'not set')})" if number == errno.ENOENT else ""
+            elif (Path(cwd) / name).is_dir():
+                reason, hint = "it is a folder", "Give the path of the program in it."
+            elif number == errno.ENOENT and (Path(cwd) / name).exists():
+                reason, hint = _no_interpreter(Path(cwd) / name)
             return cls(f"could not start {name}: {reason.format(largest=_largest(argv, env))}", hint=hint)
         return cls(
             f"could not start {name}: {os.strerror(number)}",
@@ -61,10 +65,19 @@ _EXPLAINED = {
         "One may have 128 KiB, all together about 2 MiB: pass large text in a file.",
     ),
 }
-_NO_INTERPRETER = (
-    "the interpreter that its first line names does not exist",
-    "Install it, or correct the #! line (a line end of Windows breaks it, too).",
-)
+
+
+def _no_interpreter(script: Path) -> tuple[str, str]:
+    """Say what is wrong with the first line of a script whose interpreter is not found."""
+    try:
+        with script.open("rb") as file:
+            line = file.readline(256)
+    except OSError:
+        line = b""
+    if line.endswith(b"\r\n"):
+        reason = "its lines end as on Windows, and so the interpreter that the first one names is not found"
+        return reason, f"Take the carriage returns out: sed -i 's/\\r$//' {script}"
+    return "the interpreter that its first line names does not exist", "Install it, or correct the #! line."
 
 
 def _largest(argv: Sequence[str], env: Mapping[str, str]) -> str:

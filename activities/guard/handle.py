@@ -215,6 +215,8 @@ async def _discard(starting: asyncio.Future[Work]) -> None:
 
 def _check(argv: Sequence[str], env: Mapping[str, str]) -> None:
     """Refuse what no exec can take, before a process is forked for it."""
+    if not argv or not argv[0]:
+        raise SpawnFailed("could not start anything: no command was given", hint="Name a program.")
     for label, text in [(f"argument {n}", a) for n, a in enumerate(argv)] + [(f"variable {n}", env[n]) for n in env]:
         try:
             encoded = os.fsencode(text)

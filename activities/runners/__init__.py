@@ -6,16 +6,21 @@ from being renewed. A runner must not keep in itself what belongs to one loop.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from toolcrib.activities.context import LeaseContext
 from toolcrib.activities.loading import load
 from toolcrib.activities.runners.aside import AsideRunner
+from toolcrib.activities.runners.exec import ExecRunner
 
 GOAL_GROUP: Final = "toolcrib.goal_runners"
 WORKFLOW_GROUP: Final = "toolcrib.workflow_runners"
-GOAL_RUNNERS: Final = {"shell": "toolcrib.activities.runners.shell:ShellRunner"}
+EXEC: Final = "exec"
+GOAL_RUNNERS: Final = {
+    EXEC: "toolcrib.activities.runners.exec:ExecRunner",
+    "shell": "toolcrib.activities.runners.shell:ShellRunner",
+}
 WORKFLOW_RUNNERS: Final[dict[str, str]] = {}
 
 
@@ -45,12 +50,16 @@ class WorkflowRunner(Protocol):
         """
 
 
-def load_goal_runner(reference: str) -> GoalRunner:
+def load_goal_runner(reference: str, command: Sequence[str] = ()) -> GoalRunner:
     """Return the goal runner that `reference` names (shipped, entry point or `module:attribute`).
+
+    `command` is what `exec` runs.
 
     Raises:
         InvalidRequest: there is none, or it cannot be loaded.
     """
+    if reference == EXEC:
+        return ExecRunner(command)
     runner: GoalRunner = load(reference, GOAL_GROUP, GOAL_RUNNERS, "goal runner", ("run",))
     return runner if reference in GOAL_RUNNERS else AsideRunner(runner)
 

@@ -18,7 +18,8 @@ from toolcrib.activities.possession import Possessions
 from toolcrib.client import PoolView
 from toolcrib.scheduling.names import host_queue, host_work_queue
 from toolcrib.worker.host_agent import HostAgent
-from toolcrib.worker.host_file import HostFile, RunnerNames
+from toolcrib.worker.host_file import HostFile
+from toolcrib.worker.runner_names import RunnerNames
 
 
 def host_states(pool: PoolView) -> list[tuple[str, bool]]:

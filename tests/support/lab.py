@@ -22,8 +22,9 @@ from toolcrib.scheduling.device import DeviceSpec
 from toolcrib.scheduling.messages import HostKey, HostSnapshot
 from toolcrib.scheduling.views import PoolView
 from toolcrib.worker.host_agent import HostAgent
-from toolcrib.worker.host_file import HostFile, RunnerNames
+from toolcrib.worker.host_file import HostFile
 from toolcrib.worker.host_role import host_role
+from toolcrib.worker.runner_names import RunnerNames
 
 Answer = TypeVar("Answer")
 

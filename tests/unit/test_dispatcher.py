@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,7 +12,7 @@ import pytest
 
 from support.leases import lease_context
 from toolcrib.activities.context import InfrastructureFailed, LeaseContext, RunFailed
-from toolcrib.activities.dispatcher import MAX_MESSAGE_LENGTH, MAX_RESULT_BYTES, TaskDispatcher
+from toolcrib.activities.dispatcher import MAX_MESSAGE_LENGTH, MAX_RESULT_BYTES, EntryPoints, TaskDispatcher
 from toolcrib.activities.guard import Guard, GuardLost, NotKilled
 from toolcrib.scheduling.messages import Assignment, Report, ReportOutcome
 
@@ -81,6 +82,18 @@ async def test_s1_34_a_workflow_goes_to_the_workflow_runner(context: LeaseContex
     assert (report.outcome, report.result) == (ReportOutcome.DONE, {"steps": 2})
 
 
+async def test_devices_of_a_kind_may_have_runners_of_their_own(context: LeaseContext) -> None:
+    """They take the place of the host's for devices of that driver type, and of no other."""
+    host, phones = Entry(returning("host")), Entry(returning("phone"))
+    own = {"adb": EntryPoints(goals=phones, workflows=None)}
+    dispatcher = TaskDispatcher(host, host, by_driver_type=own)
+    assert (await dispatcher.dispatch(GOAL, context, 60.0)).result == "host"
+    context.device = replace(context.device, driver_type="adb")
+    assert (await dispatcher.dispatch(GOAL, context, 60.0)).result == "phone"
+    assert (await dispatcher.dispatch(WORKFLOW, context, 60.0)).outcome is ReportOutcome.FAILED
+    assert (len(host.calls), len(phones.calls)) == (1, 1)
+
+
 async def test_a_work_goes_to_the_applications_works(context: LeaseContext) -> None:
     """Once, with its name, its inputs and the context; a host without works says so."""
     others, works = Entry(returning("never")), Entry(returning(5))
@@ -120,7 +133,7 @@ async def test_a_runners_own_verdict_is_kept_whole(context: LeaseContext) -> Non
 
 @pytest.mark.parametrize(
     ("assignment", "message"),
-    [(GOAL, "host host runs no goals"), (WORKFLOW, "host host runs no workflows")],
+    [(GOAL, "host host runs no goals on local devices"), (WORKFLOW, "host host runs no workflows on local devices")],
     ids=["goal", "workflow"],
 )
 async def test_a_host_without_a_runner_says_so(context: LeaseContext, assignment: Assignment, message: str) -> None:

@@ -11,10 +11,11 @@ import pytest
 from support.guarded import running_lab
 from toolcrib.activities.guard import SpawnFailed
 
+CRLF = "its lines end as on Windows, and so the interpreter that the first one names is not found"
 PLAIN = {"PATH": os.environ["PATH"]}
 
 
-async def _failure(argv: Sequence[str], cwd: Path, env: Mapping[str, str] = PLAIN) -> str:
+async def _error(argv: Sequence[str], cwd: Path, env: Mapping[str, str] = PLAIN) -> SpawnFailed:
     """Return what is said about `argv`, having checked that the guard serves on."""
     async with running_lab() as lab:
         null = os.open(os.devnull, os.O_RDWR)
@@ -24,12 +25,22 @@ async def _failure(argv: Sequence[str], cwd: Path, env: Mapping[str, str] = PLAI
         assert await (await lab.start("true")).wait() == 0
     assert caught.value.error_code == "could_not_start"
     assert caught.value.hint
-    return caught.value.message
+    return caught.value
+
+
+async def _failure(argv: Sequence[str], cwd: Path, env: Mapping[str, str] = PLAIN) -> str:
+    return (await _error(argv, cwd, env)).message
 
 
 async def test_missing_command(tmp_path: Path) -> None:
-    """A command that PATH does not find is named."""
-    assert await _failure(["no-such-thing"], tmp_path) == "could not start no-such-thing: there is no such command"
+    """A command that PATH does not find is named, with that PATH; one that was given by its path, without."""
+    failed = "could not start {}: there is no such command"
+    assert await _failure(["adbb"], tmp_path) == failed.format("adbb") + f" in PATH ({os.environ['PATH']})"
+    assert await _failure(["adbb"], tmp_path, {}) == failed.format("adbb") + " in PATH (not set)"
+    assert await _failure(["./adbb"], tmp_path) == failed.format("./adbb")
+    assert await _failure(["/"], tmp_path) == "could not start /: it is a folder"
+    for nothing in ([], [""]):
+        assert await _failure(nothing, tmp_path) == "could not start anything: no command was given"
 
 
 async def test_missing_folder(tmp_path: Path) -> None:
@@ -46,7 +57,7 @@ async def test_missing_folder(tmp_path: Path) -> None:
         ("#!/bin/sh\n", 0o644, "it is not executable"),
         ("echo hello\n", 0o755, "it is neither a program nor a script"),
         ("#!/no/such/interpreter\n", 0o755, "the interpreter that its first line names does not exist"),
-        ("#!/bin/sh\r\n", 0o755, "the interpreter that its first line names does not exist"),
+        ("#!/bin/sh\r\n", 0o755, CRLF),
     ],
 )
 async def test_file_that_cannot_be_run(content: str, mode: int, reason: str, tmp_path: Path) -> None:
@@ -54,7 +65,9 @@ async def test_file_that_cannot_be_run(content: str, mode: int, reason: str, tmp
     script = tmp_path / "script"
     script.write_text(content)
     script.chmod(mode)
-    assert await _failure(["./script"], tmp_path) == f"could not start ./script: {reason}"
+    error = await _error(["./script"], tmp_path)
+    assert error.message == f"could not start ./script: {reason}"
+    assert ("sed -i" in (error.hint or "")) == (reason == CRLF)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pytest
 
 from toolcrib.scheduling.device import DeviceSpec
 from toolcrib.scheduling.errors import InvalidRequest
-from toolcrib.worker.host_file import HostFile, RunnerNames, load_host_file
+from toolcrib.worker.host_file import HostFile, load_host_file
+from toolcrib.worker.runner_names import RunnerNames
 
 HOST_KEYS = "id, pool, devices, runners, definitions, drain_timeout, progress_throttle"
 
@@ -214,6 +215,31 @@ def test_a_wrong_host_is_pointed_at(tmp_path: Path, text: str, said: str) -> Non
         ("runners: {gaol: shell}", "host.runners.gaol: unknown key; did you mean goal?"),
         ("runners: shell", "host.runners: must be a mapping"),
         ("runners: {goal: }", "host.runners.goal: is empty"),
+        ("runners: {goal: exec}", "host.runners: goal: exec needs the command beside it"),
+        ("runners: {exec: [a]}", "host.runners.exec: is the command of the goal runner exec"),
+        ("runners: {goal: exec, exec: []}", "host.runners.exec: names no command"),
+        ("runners: {goal: exec, exec: ['']}", "host.runners.exec: names no command"),
+        ("runners: {goal: exec, exec: agent}", "host.runners.exec: must be a list"),
+        ("runners: {goal: exec, exec: [agent, 5]}", "host.runners.exec[1]: 5 is a number, put it in quotes"),
+        ("runners: {goal: exec, exec: ['{goal}']}", "host.runners.exec: the command itself may have no place in"),
+        (
+            "runners: {goal: exec, exec: [a, b, '--x={gaol}']}",
+            "host.runners.exec[2]: there is no place {gaol}; known: goal, goal_file, task_id, attempt, device_id, ",
+        ),
+        ("runners: {goal: exec, exec: [a, '{}']}", "host.runners.exec[1]: there is no place {}; known: goal, "),
+        ("runners: {goal: exec, exec: [a, '{goal!r}']}", "host.runners.exec[1]: there is no place {goal!r}; known"),
+        ("runners: {goal: exec, exec: [a, '{goal:9}']}", "host.runners.exec[1]: there is no place {goal:9}; known"),
+        ("runners: {goal: exec, exec: [a, '{goal']}", "host.runners.exec[1]: expected '}' before end of string"),
+        ("runners: {goal: exec, exec: [a, 'b}']}", "write {{ and }} for braces"),
+        ("runners: {by_driver_type: {locl: {}}}", "host.runners.by_driver_type.locl: unknown key; did you mean local?"),
+        (
+            "runners: {by_driver_type: {local: {goal: exec}}}",
+            "host.runners.by_driver_type.local: goal: exec needs the command beside it",
+        ),
+        (
+            "runners: {by_driver_type: {local: {by_driver_type: {}}}}",
+            "host.runners.by_driver_type.local.by_driver_type: unknown key",
+        ),
         ("definitions: ./absent", "absent is not a folder"),
         ("pool: 'a/b'", "host.pool: 'a/b' is not 1 to 64 of"),
     ],
@@ -223,6 +249,28 @@ def test_a_wrong_setting_is_pointed_at(tmp_path: Path, line: str, said: str) -> 
     refused = refusal(tmp_path, f"host:\n  id: h\n  devices: [{{id: a, driver: local}}]\n  {line}\n")
     assert refused.startswith("4:")
     assert said in refused
+
+
+def test_devices_of_a_kind_may_have_runners_of_their_own(tmp_path: Path) -> None:
+    """What is left out there is the host's; a command with a slash is found from the folder of the file."""
+    text = """\
+host:
+  id: h
+  devices: [{id: a, driver: local}, {id: b, driver: adb}, {id: c, driver: adb, driver_type: tablet}]
+  runners:
+    goal: shell
+    workflow: python
+    exec: [agent]
+    by_driver_type:
+      adb: {goal: exec, exec: [./bin/agent, "--goal={goal}", "{{x}}"]}
+      tablet: {goal: exec}
+"""
+    runners = load_host_file(written(tmp_path, text)).runners
+    assert (runners.goal, runners.workflow) == ("shell", "python")
+    assert runners.by_driver_type == {
+        "adb": RunnerNames(goal="exec", workflow="python", command=(f"{tmp_path}/bin/agent", "--goal={goal}", "{{x}}")),
+        "tablet": RunnerNames(goal="exec", workflow="python", command=("agent",)),
+    }
 
 
 def test_a_device_id_is_given_once(tmp_path: Path) -> None:
