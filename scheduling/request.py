@@ -25,7 +25,7 @@ SHORT_GOAL_LENGTH: Final = 60
 MAX_TIMEOUT: Final = 30 * 86_400.0
 DEFAULT_TIMEOUT: Final = 86_400.0
 
-_REFERENCE = re.compile(r"[A-Za-z0-9._:-]{1,64}(@[A-Za-z0-9._-]{1,64})?")
+_REFERENCE = re.compile(r"[A-Za-z0-9._:-]{1,200}(@[A-Za-z0-9._-]{1,64})?")
 
 Checked = TypeVar("Checked")
 Seconds = Annotated[float, Field(gt=0, le=MAX_TIMEOUT, allow_inf_nan=False)]

@@ -19,9 +19,10 @@ WORKFLOW_GROUP: Final = "toolcrib.workflow_runners"
 EXEC: Final = "exec"
 GOAL_RUNNERS: Final = {
     EXEC: "toolcrib.activities.runners.exec:ExecRunner",
+    "python": "toolcrib.activities.runners.python:PythonGoals",
     "shell": "toolcrib.activities.runners.shell:ShellRunner",
 }
-WORKFLOW_RUNNERS: Final[dict[str, str]] = {}
+WORKFLOW_RUNNERS: Final = {"python": "toolcrib.activities.runners.python:PythonWorkflows"}
 
 
 class GoalRunner(Protocol):

@@ -31,26 +31,33 @@ async def run_to_verdict(command: Command, context: LeaseContext, *, grace: floa
         try:
             code = await run_command(command, context, stdout=output, stderr=output, grace=grace)
         except asyncio.CancelledError:
-            context.partial_result = _result(None, output)
+            context.partial_result = command_result(None, output)
             raise
-        result = _result(code if code >= 0 else 128 - code, output)
+        result = command_result(code, output)
     if code:
         raise _failure(code, result, context)
     return result
 
 
-def _result(exit_code: int | None, output: Output) -> dict[str, Any]:
+def command_result(code: int | None, output: Output) -> dict[str, Any]:
+    """Return what is kept of a command; `code` is that of `run_command`, None if there is none."""
+    exit_code = 128 - code if code is not None and code < 0 else code
     return {"exit_code": exit_code, "output": output.text, "omitted_bytes": output.omitted_bytes}
 
 
+def how_it_ended(code: int) -> str:
+    """Return the words for an exit code of `run_command`."""
+    return f"was killed by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"
+
+
+def see_output(context: LeaseContext) -> str:
+    """Return the hint that leads to what a command has printed."""
+    return f"See what it printed last: toolcrib status {context.lease.task_id}"
+
+
 def _failure(code: int, result: dict[str, Any], context: LeaseContext) -> RunFailed:
-    what = f"exited with code {code}" if code > 0 else f"was killed by {_signal_name(-code)}"
-    said = _last_line(result["output"])
-    return RunFailed(
-        f"command {what}: {said}" if said else f"command {what}",
-        hint=f"See what it printed last: toolcrib status {context.lease.task_id}",
-        result=result,
-    )
+    what, said = f"command {how_it_ended(code)}", _last_line(result["output"])
+    return RunFailed(f"{what}: {said}" if said else what, hint=see_output(context), result=result)
 
 
 def _last_line(text: str) -> str:

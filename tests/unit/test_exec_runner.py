@@ -43,7 +43,10 @@ async def _refused(goal: str, tmp_path: Path, *command: str) -> SpawnFailed:
     return caught.value
 
 
-@pytest.mark.parametrize("goal", [*filter(str.strip, WORDS), "two\n\nlines\r\n", "\U0001f4f1 客厅", "x" * 65_536])
+@pytest.mark.parametrize(
+    "goal",
+    [*filter(str.strip, WORDS), "two\n\nlines\r\n", "\U0001f4f1 客厅", pytest.param("x" * 65_536, id="64 KiB")],
+)
 async def test_a_goal_arrives_byte_for_byte(goal: str, tmp_path: Path) -> None:
     """As a part of one argument, in a file that one names, or on standard input if the command has no place for it."""
     ways = {'printf %s "$1"': "{goal}", 'printf %s "${{1#--goal=}}"': "--goal={goal}", 'cat "$1"': "{goal_file}"}
