@@ -68,3 +68,9 @@ async def across(loop: asyncio.AbstractEventLoop, call: Callable[[], Coroutine[A
         except asyncio.CancelledError:
             loop.call_soon_threadsafe(lambda: begun.result().cancel())
     return begun.result().result()
+
+
+def is_being_cancelled() -> bool:
+    """Return whether it is the running task that is cancelled, and not something inside what it awaits."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

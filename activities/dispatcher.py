@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pydantic_core import from_json, to_json
 
+from toolcrib.activities.aside import is_being_cancelled
 from toolcrib.activities.context import InfrastructureFailed, LeaseContext, RunFailed
 from toolcrib.activities.guard import GuardLost, NotKilled
 from toolcrib.activities.runners import GoalRunner, WorkflowRunner
@@ -68,7 +69,7 @@ class TaskDispatcher:
         except (GuardLost, NotKilled):
             raise
         except asyncio.CancelledError as error:
-            if _is_being_cancelled():
+            if is_being_cancelled():
                 raise
             return _failed(context, _described(error), None)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a runner raises is its verdict
@@ -148,9 +149,3 @@ def _described(error: BaseException) -> ErrorBody:
 def _plain(text: str) -> str:
     """Return text that can be sent: not too long, and without halves of characters."""
     return text[:MAX_MESSAGE_LENGTH].encode(errors="replace").decode()
-
-
-def _is_being_cancelled() -> bool:
-    """Return whether it is the lease that is cancelled, and not something inside the runner."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

@@ -1,9 +1,9 @@
-"""Runs the runners of others aside, so that one that blocks stops nothing but itself."""
+"""Runs the runners and drivers of others aside, so that one that blocks stops nothing but itself."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -14,16 +14,16 @@ from toolcrib.activities.guard import NotKilled, SpawnFailed
 from toolcrib.scheduling.progress import checked_progress
 
 PROCESSES_GRACE: Final = 1.0
-"""Seconds between the cancellation of a runner and SIGKILL for the processes that it has started."""
+"""Seconds between the cancellation of a runner or driver and SIGKILL for the processes of its lease."""
 STOP_WITHIN: Final = 5.0
-"""Seconds after its cancellation in which a runner has to end. They are fewer than a task waits for its host."""
+"""Seconds after its cancellation in which it has to end. They are fewer than a task waits for its host."""
 
 
 class StillRunning(NotKilled):
-    """A runner goes on though it was cancelled. Its device is not free until it ends, or its worker's process does."""
+    """A runner or driver goes on though it was cancelled. Its device is not free until it or its worker ends."""
 
     code = "still_running"
-    default_hint = "Let the runner await what takes long, and not swallow CancelledError; or restart the worker."
+    default_hint = "Let it await what takes long, and not swallow CancelledError; or restart the worker."
 
 
 class Runner(Protocol):
@@ -45,23 +45,31 @@ class AsideRunner:
         Raises:
             StillRunning: it was cancelled and has not ended in time.
         """
-        context: LeaseContext = call[-1]
-        link = Link(asyncio.get_running_loop(), context)
-        inner = replace(context, guard=link, reporter=link)
-        aside = Aside(f"lease {context.lease.id}", lambda: self._runner.run(*call[:-1], inner))
-        context.users.append(aside.ended)
-        ended = asyncio.wrap_future(aside.ended)
-        ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody may wait any more
-        try:
-            await asyncio.wait({ended})
-        except asyncio.CancelledError:
-            aside.cancel()
-            if not await _ends(ended, context):
-                raise _still_running(context) from None
-        finally:
-            link.cut()
-            context.partial_result = inner.partial_result
-        return ended.result()
+        return await under_lease("the runner", call[-1], lambda inner: self._runner.run(*call[:-1], inner))
+
+
+async def under_lease(who: str, context: LeaseContext, call: Callable[[LeaseContext], Coroutine[Any, Any, Any]]) -> Any:
+    """Return what `call` returns, in a thread and an event loop of its own, to which its context belongs.
+
+    Raises:
+        StillRunning: it was cancelled and has not ended in time; the message says `who` it was.
+    """
+    link = Link(asyncio.get_running_loop(), context)
+    inner = replace(context, guard=link, reporter=link)
+    aside = Aside(f"lease {context.lease.id}", lambda: call(inner))
+    context.users.append(aside.ended)
+    ended = asyncio.wrap_future(aside.ended)
+    ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody may wait any more
+    try:
+        await asyncio.wait({ended})
+    except asyncio.CancelledError:
+        aside.cancel()
+        if not await _ends(ended, context):
+            raise _still_running(who, context) from None
+    finally:
+        link.cut()
+        context.partial_result = inner.partial_result
+    return ended.result()
 
 
 class Link:
@@ -147,7 +155,7 @@ async def _ends(ended: asyncio.Future[Any], context: LeaseContext) -> bool:
     return ended.done()
 
 
-def _still_running(context: LeaseContext) -> StillRunning:
+def _still_running(who: str, context: LeaseContext) -> StillRunning:
     return StillRunning(
-        f"the runner of lease {context.lease.id} did not stop within {STOP_WITHIN:g} s and keeps {context.device.id}"
+        f"{who} of lease {context.lease.id} did not stop within {STOP_WITHIN:g} s and keeps {context.device.id}"
     )
