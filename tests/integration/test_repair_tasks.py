@@ -25,38 +25,33 @@ async def claim(lab: Lab, task: TaskHandle, lease_id: str) -> None:
     await workflow(lab, task.id).execute_update("claim", request)
 
 
-@pytest.mark.parametrize("end", ["terminate", "delete"])
-async def test_scenario_s33_a_task_that_was_killed_gives_its_device_back(lab: Lab, end: str) -> None:
+async def test_scenario_s33_a_task_that_was_killed_gives_its_device_back(lab: Lab) -> None:
     """A running task is terminated or deleted: its work ends, then another gets the device, within a minute."""
     crib = await lab.pool(lease_ttl=6)
-    async with lab.host(goal=CONTROLLED):
-        killed, after = f"s33-{end}-killed", f"s33-{end}-after"
-        task = await crib.submit(killed)
-        await until_status(task, "dispatched")
-        waits = await crib.submit(after)
-        if end == "terminate":
-            await terminate(lab, task.id)
-        else:
-            await delete(lab, task.id)
-        await within_a_minute(waits.status, lambda view: view.status == "dispatched")
-        assert killed in controlled.cancelled
-        controlled.finish(after)
-        await waits.result()
-        await until_pool(crib, lambda pool: pool.leased == 0 and pool.devices[0].state == "idle")
+    async with lab.host(devices=[slot("a"), slot("b")], goal=CONTROLLED):
+        killed = [await crib.submit(f"s33-{end}") for end in ("terminated", "deleted")]
+        for task in killed:
+            await until_status(task, "dispatched")
+        waiting = [await crib.submit(f"s33-after-{n}") for n in (1, 2)]
+        await terminate(lab, killed[0].id)
+        await delete(lab, killed[1].id)
+        for n, task in enumerate(waiting, 1):
+            await within_a_minute(task.status, lambda view: view.status == "dispatched")
+            controlled.finish(f"s33-after-{n}")
+            await task.result()
+        assert {"s33-terminated", "s33-deleted"} <= set(controlled.cancelled)
+        await until_pool(crib, lambda pool: pool.leased == 0 and {d.state for d in pool.devices} == {"idle"})
 
 
-@pytest.mark.parametrize("end", ["terminate", "delete"])
-async def test_scenario_s51_a_task_that_was_killed_while_it_waited_leaves_the_queue(lab: Lab, end: str) -> None:
+async def test_scenario_s51_a_task_that_was_killed_while_it_waited_leaves_the_queue(lab: Lab) -> None:
     """A queued task is terminated or deleted, however long it has waited: its place is free within a minute."""
     crib = await lab.pool()
-    tasks = [await crib.submit(f"s51-{n}") for n in range(3)]
-    await until_pool(crib, lambda pool: pool.queued == 3)
-    if end == "terminate":
-        await terminate(lab, tasks[1].id)
-    else:
-        await delete(lab, tasks[1].id)
+    tasks = [await crib.submit(f"s51-{n}") for n in range(4)]
+    await until_pool(crib, lambda pool: pool.queued == 4)
+    await terminate(lab, tasks[1].id)
+    await delete(lab, tasks[2].id)
     view = await within_a_minute(crib.pool().show, lambda pool: pool.queued == 2)
-    assert [entry.id for entry in view.queue] == [tasks[0].id, tasks[2].id]
+    assert [entry.id for entry in view.queue] == [tasks[0].id, tasks[3].id]
 
 
 async def test_an_assigned_task_that_was_terminated_gives_its_device_back(lab: Lab) -> None:
