@@ -50,6 +50,13 @@ class Aside:
             self._task.cancel()
 
 
+def here(future: Future[Result]) -> asyncio.Future[Result]:
+    """Return a future of another thread as one of this loop; what it raises need not be looked at."""
+    waiting = asyncio.wrap_future(future)
+    waiting.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    return waiting
+
+
 async def across(loop: asyncio.AbstractEventLoop, call: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
     """Await a coroutine on another thread's loop. A cancellation goes there, and its end there is waited for."""
     begun: Future[asyncio.Task[Result]] = Future()

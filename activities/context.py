@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,6 +91,8 @@ class LeaseContext:
     """What a runner wants kept if its work is ended by the time limit."""
     users: list[Future[Any]] = field(default_factory=list)
     """What runs in other threads of the worker: the device is not free before all of it is done."""
+    lost: Callable[[], bool] = lambda: False
+    """Whether a cancellation came because the lease is no longer held: then nothing may be done in its name."""
 
     def progress(self, value: float, message: str | None = None) -> None:
         """Say how far the work is, from 0 to 1, as often as you like; a few times a second it is passed on.

@@ -138,6 +138,7 @@ class LeaseRuns:
         )
         renewal.news = lambda: reporter.newest
         context = self._context(order, device, possession.users, reporter)
+        context.lost = lambda: renewal.lost
         driver = self._drivers[device.driver]
         try:
             await _prepare(driver, device, context)

@@ -32,6 +32,10 @@ class LeaseLost(ToolcribError):
     code = "lease_lost"
 
 
+class LeaseCancelled(LeaseLost):
+    """The lease is still this worker's, and its task wants it to end."""
+
+
 class Renewal:
     """Renews the lease of the activity in whose context it was made."""
 
@@ -43,6 +47,13 @@ class Renewal:
         """Until when the work may run, in seconds of `boottime()`."""
         self.news: Callable[[], Progress | None] = lambda: None
         """Returns how far the work is; every renewal carries it along, for those who look at the activity."""
+        self._lost = False
+
+    @property
+    def lost(self) -> bool:
+        """Whether the lease is no longer held; a task that wants it to end does not count."""
+        details = activity.cancellation_details()
+        return self._lost or (details is not None and (details.not_found or details.timed_out))
 
     async def renew(self) -> None:
         """Renew once. A server that does not answer is no reason to give up before the deadline.
@@ -54,7 +65,7 @@ class Renewal:
         try:
             await self._handle.heartbeat(*self._details(), rpc_timeout=timedelta(seconds=self._ttl / RENEWALS_PER_TTL))
         except AsyncActivityCancelledError:
-            raise LeaseLost("the lease was cancelled") from None
+            raise LeaseCancelled("the lease was cancelled") from None
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 raise LeaseLost("the lease is over") from None
@@ -75,6 +86,7 @@ class Renewal:
         try:
             await asyncio.wait({body, renewing}, return_when=asyncio.FIRST_COMPLETED)
             if not body.done():
+                self._lost = not isinstance(renewing.exception(), LeaseCancelled)
                 await _stopped(body)
                 renewing.result()
             return body.result()

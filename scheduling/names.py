@@ -22,6 +22,7 @@ SEARCH_ATTRIBUTES: Final = ("ToolcribPool", "ToolcribStatus", "ToolcribDevice", 
 
 DEFAULT_POOL: Final = "default"
 
+_LEASED: Final = "toolcrib-run-"
 _NAME = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 _KEY = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
@@ -44,6 +45,16 @@ def host_queue(host_id: str) -> str:
 def host_work_queue(host_id: str) -> str:
     """Return the task queue for a host's presence and for workflows run under a lease."""
     return f"toolcrib-host-{host_id}-work"
+
+
+def leased_workflow_id(lease_id: str) -> str:
+    """Return the workflow id of what runs under a lease on its host's work queue."""
+    return f"{_LEASED}{lease_id}"
+
+
+def lease_of_workflow(workflow_id: str) -> str | None:
+    """Return the id of the lease under which a workflow runs; None if it is none of those."""
+    return workflow_id.removeprefix(_LEASED) if workflow_id.startswith(_LEASED) else None
 
 
 def device_key(host_id: str, device_id: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -12,7 +13,8 @@ from temporalio.client import Client
 from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 from temporalio.exceptions import TemporalError
 
-from toolcrib.activities.dispatcher import TaskDispatcher
+from toolcrib.activities.brought import Brought
+from toolcrib.activities.dispatcher import EntryPoints, TaskDispatcher
 from toolcrib.activities.drivers import load_driver
 from toolcrib.activities.guard import Guard, GuardLost
 from toolcrib.activities.host_keys import HostKeyPair
@@ -24,6 +26,7 @@ from toolcrib.activities.possession import Possessions
 from toolcrib.activities.presence import HostPresence
 from toolcrib.activities.retrying import is_unanswered, retried
 from toolcrib.activities.runners import WorkflowRunner
+from toolcrib.activities.runners.under_lease import HostedRunner, HostWork
 from toolcrib.scheduling.errors import HostSuperseded, NotEnrolled, ToolcribError, UnknownPool
 from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import HostLeaves, HostSnapshot, Presence, Registration
@@ -53,6 +56,7 @@ class HostAgent:
         guard: Guard,
         possessions: Possessions,
         folders: LeaseFolders,
+        work: HostWork,
         works: WorkflowRunner | None = None,
     ) -> None:
         self.registered = asyncio.Event()
@@ -62,6 +66,9 @@ class HostAgent:
         self.presence = HostPresence()
         machine = machine_id(possessions.folder)
         runners = host.runners.load()
+        by_driver_type = {kind: names.load() for kind, names in host.runners.by_driver_type.items()}
+        self.brought = _begun([runners, *by_driver_type.values()], work)
+        """What the worker of the work queue needs for the workflow runners."""
         self.runs = LeaseRuns(
             client=client,
             key=key,
@@ -72,7 +79,7 @@ class HostAgent:
                 runners.goals,
                 runners.workflows,
                 works,
-                by_driver_type={kind: names.load() for kind, names in host.runners.by_driver_type.items()},
+                by_driver_type=by_driver_type,
             ),
             guard=guard,
             possessions=possessions,
@@ -234,3 +241,12 @@ class HostAgent:
             _log.warning("not registered yet", host=self._host.id, reason=error.message, hint=error.hint)
             self._waits_for = error.message
         return True
+
+
+def _begun(entries: Sequence[EntryPoints], work: HostWork) -> Brought:
+    """Let those runners begin that run workflows under leases, and return what they bring."""
+    brought = Brought()
+    for runner in [entry.workflows for entry in entries]:
+        if isinstance(runner, HostedRunner):
+            brought += runner.begin(work)
+    return brought

@@ -12,20 +12,25 @@ from typing import Final
 from temporalio.client import Client
 from temporalio.worker import Worker
 
+from toolcrib.activities.brought import Brought
 from toolcrib.activities.fencing import ServedFencing
 from toolcrib.activities.guard import Guard
 from toolcrib.activities.host_keys import load_or_create_key
 from toolcrib.activities.lease_folders import LeaseFolders
 from toolcrib.activities.locks import LockFolder
 from toolcrib.activities.possession import Possessions
+from toolcrib.activities.run_records import RunRecords
 from toolcrib.activities.runners import WorkflowRunner
-from toolcrib.scheduling.names import host_queue, host_work_queue
+from toolcrib.activities.runners.under_lease import HostWork, LeasedRuns
+from toolcrib.scheduling.names import host_queue
 from toolcrib.worker.host_agent import HostAgent
 from toolcrib.worker.host_file import HostFile
 from toolcrib.worker.sole_host import sole_host
+from toolcrib.worker.work_queue import work_worker
 
 POLLS: Final = 20
 """As for schedulers: see `toolcrib.worker.scheduler_role`."""
+NOTHING: Final = Brought()
 
 
 @asynccontextmanager
@@ -37,24 +42,30 @@ async def host_role(
     drain: float,
     locks: Path,
     works: WorkflowRunner | None = None,
+    plugins: Brought = NOTHING,
 ) -> AsyncIterator[HostAgent]:
     """Serve leases of the host's devices as long as the context is open; then let work finish for `drain` seconds.
 
     The host shows that it lives until its work has ended, so that the pool sees it as draining and not as gone.
-    `locks` is the folder of the machine's device locks; `works` runs the works of an application, if it has any.
+    `locks` is the folder of the machine's device locks; `works` runs the works of an application, if it has any,
+    and `plugins` are workflows and activities that may be run under leases.
 
     Raises:
         InvalidRequest: a driver or runner is unknown, or the host's key or the locks cannot be used.
         HostRunsAlready: another process serves this host.
         NotKilled: what an earlier life left running does not end.
         GuardLost: the guard did not start.
+        NoConnection: workflows of an earlier life are to be ended, and the server does not answer.
     """
     key = load_or_create_key(home, host.id)
     lock_folder, folders = LockFolder(locks), LeaseFolders(home, host.id)
     async with sole_host(host.id, lock_folder, folders), _guard() as guard:
         served = ServedFencing(home / "hosts" / host.id / "served")
-        agent = HostAgent(client, host, key, guard, Possessions(guard, lock_folder, served), folders, works)
-        async with Worker(client, task_queue=host_work_queue(host.id), activities=[agent.presence.presence]):
+        runs = LeasedRuns(client, host.id, host.pool, RunRecords(home / "hosts" / host.id / "runs"))
+        work = HostWork(host_id=host.id, runs=runs, plugins=plugins, definitions=host.definitions)
+        agent = HostAgent(client, host, key, guard, Possessions(guard, lock_folder, served), folders, work, works)
+        await runs.end_predecessors()
+        async with work_worker(client, host, agent, work):
             try:
                 async with _lease_worker(client, host, agent, drain):
                     registering = asyncio.create_task(agent.stay_registered())

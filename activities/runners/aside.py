@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from toolcrib.activities.aside import Aside, across
+from toolcrib.activities.aside import Aside, across, here
 from toolcrib.activities.context import LeaseContext, RunningWork, Spawner
 from toolcrib.activities.guard import NotKilled, SpawnFailed
 from toolcrib.scheduling.progress import checked_progress
@@ -58,8 +58,7 @@ async def under_lease(who: str, context: LeaseContext, call: Callable[[LeaseCont
     inner = replace(context, guard=link, reporter=link)
     aside = Aside(f"lease {context.lease.id}", lambda: call(inner))
     context.users.append(aside.ended)
-    ended = asyncio.wrap_future(aside.ended)
-    ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody may wait any more
+    ended = here(aside.ended)
     try:
         await asyncio.wait({ended})
     except asyncio.CancelledError:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from toolcrib.activities.context import LeaseContext, RunningWork
 from toolcrib.activities.runners.output import Output
+from toolcrib.activities.undisturbed import undisturbed
 
 DRAIN: Final = 1.0
 """Seconds to wait for the rest of the output once all processes are gone."""
@@ -50,7 +51,7 @@ async def run_command(
         code = await work.wait()
         await _drain(stdout, stderr)
     except asyncio.CancelledError:
-        await _undisturbed(_stop(work, stdout, stderr, grace))
+        await undisturbed(_stop(work, stdout, stderr, grace))
         raise
     return code
 
@@ -91,14 +92,3 @@ async def _stop(work: RunningWork | None, stdout: Output, stderr: Output, grace:
 
 async def _drain(stdout: Output, stderr: Output) -> None:
     await asyncio.gather(*(output.drain(DRAIN) for output in {stdout, stderr}))
-
-
-async def _undisturbed(ending: Coroutine[Any, Any, None]) -> None:
-    """Await all of it: a second cancellation must not leave processes behind."""
-    task = asyncio.ensure_future(ending)
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError:
-            continue
-    task.result()

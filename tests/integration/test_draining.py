@@ -10,11 +10,14 @@ from temporalio.worker import Worker
 from support.lab import Lab, slot, until_pool, until_status
 from support.processes import host_file, toolcrib
 from support.runners import CONTROLLED, controlled
+from toolcrib.activities.brought import Brought
 from toolcrib.activities.fencing import ServedFencing
 from toolcrib.activities.guard import Guard
 from toolcrib.activities.lease_folders import LeaseFolders
 from toolcrib.activities.locks import LockFolder
 from toolcrib.activities.possession import Possessions
+from toolcrib.activities.run_records import RunRecords
+from toolcrib.activities.runners.under_lease import HostWork, LeasedRuns
 from toolcrib.client import PoolView
 from toolcrib.scheduling.names import host_queue, host_work_queue
 from toolcrib.worker.host_agent import HostAgent
@@ -98,9 +101,10 @@ async def test_a_lease_that_reaches_a_worker_that_stops_is_returned(lab: Lab, tm
     guard = await Guard.start()
     locks, served = LockFolder(tmp_path / "locks"), ServedFencing(tmp_path / "served")
     (tmp_path / "locks").mkdir()
-    agent = HostAgent(
-        lab.client, file, await lab.enroll("a"), guard, Possessions(guard, locks, served), LeaseFolders(tmp_path, "a")
-    )
+    runs = LeasedRuns(lab.client, "a", "lab", RunRecords(tmp_path / "runs"))
+    work = HostWork(host_id="a", runs=runs, plugins=Brought())
+    possessions, folders = Possessions(guard, locks, served), LeaseFolders(tmp_path, "a")
+    agent = HostAgent(lab.client, file, await lab.enroll("a"), guard, possessions, folders, work)
     async with Worker(lab.client, task_queue=host_work_queue("a"), activities=[agent.presence.presence]):
         registering = asyncio.create_task(agent.stay_registered())
         await agent.registered.wait()
