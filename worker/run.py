@@ -38,7 +38,7 @@ async def run_worker(
         HostSuperseded: another worker serves the host now.
         GuardLost: the process that spawns the work is gone; the work was ended.
     """
-    load_plugins(plugins)
+    brought = load_plugins(plugins)
     host = load_host_file(config) if config is not None and role != "scheduler" else None
     settings = load_settings()
     home = prepared_home(settings) if host is not None else settings.home
@@ -53,7 +53,9 @@ async def run_worker(
                 await roles.enter_async_context(scheduler_role(client))
             if host is not None:
                 become_subreaper()
-                role_of_host = host_role(client, host, home, drain=host.drain_timeout, locks=settings.locks)
+                role_of_host = host_role(
+                    client, host, home, drain=host.drain_timeout, locks=settings.locks, plugins=brought
+                )
                 agent = await roles.enter_async_context(role_of_host)
             await until_stopped(stop, *(agent.failures if agent else ()))
             deadline.start(STOP_WITHIN + (host.drain_timeout if host is not None else 0.0))

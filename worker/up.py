@@ -13,6 +13,7 @@ from typing import Any, Final
 import structlog
 from temporalio.client import Client, WorkflowHandle
 
+from toolcrib.activities.brought import Brought
 from toolcrib.activities.guard import become_subreaper
 from toolcrib.activities.host_keys import HostKeyPair, load_or_create_key
 from toolcrib.activities.machine import machine_name
@@ -88,8 +89,8 @@ async def run_up(options: UpOptions, ready: Callable[[Ready], None]) -> None:
         HostRunsAlready, HostSuperseded: another process serves the host.
         GuardLost: the process that spawns the work is gone; the work was ended.
     """
-    load_plugins(options.plugins)
-    host = _host(options)
+    brought = load_plugins(options.plugins)
+    host = _host(options, brought)
     STRATEGIES.get(validated(PoolConfig, options.pool_options).strategy)
     checked_name(options.pool, "pool")
     with stop_signals() as stop:
@@ -105,7 +106,7 @@ async def run_up(options: UpOptions, ready: Callable[[Ready], None]) -> None:
                 become_subreaper()
                 home = _home(options)
                 await _enroll(client, options.pool, load_or_create_key(home, host.id))
-                role = host_role(client, host, home, drain=0.0, locks=load_settings().locks)
+                role = host_role(client, host, home, drain=0.0, locks=load_settings().locks, plugins=brought)
                 agent = await parts.enter_async_context(role)
                 failures += agent.failures
                 await unless_stopped(stop, agent.registered.wait())
@@ -166,7 +167,7 @@ def _home(options: UpOptions) -> Path:
     return prepared_home(settings)
 
 
-def _host(options: UpOptions) -> HostFile | None:
+def _host(options: UpOptions, brought: Brought) -> HostFile | None:
     if options.devices == 0:
         return None
     tags = checked_tags(options.tags, "tag")
@@ -178,7 +179,7 @@ def _host(options: UpOptions) -> HostFile | None:
         id=checked_name(options.host_id or machine_name(), "host_id"),
         devices=tuple(slots),
         pool=options.pool,
-        runners=RunnerNames(goal="shell"),
+        runners=RunnerNames(goal="shell", workflow="temporal" if brought.workflows else None),
     )
 
 

@@ -22,7 +22,10 @@ GOAL_RUNNERS: Final = {
     "python": "toolcrib.activities.runners.python:PythonGoals",
     "shell": "toolcrib.activities.runners.shell:ShellRunner",
 }
-WORKFLOW_RUNNERS: Final = {"python": "toolcrib.activities.runners.python:PythonWorkflows"}
+WORKFLOW_RUNNERS: Final = {
+    "python": "toolcrib.activities.runners.python:PythonWorkflows",
+    "temporal": "toolcrib.activities.runners.temporal:TemporalRunner",
+}
 
 
 class GoalRunner(Protocol):

@@ -24,6 +24,7 @@ from toolcrib.scheduling.views import PoolView
 from toolcrib.worker.host_agent import HostAgent
 from toolcrib.worker.host_file import HostFile
 from toolcrib.worker.host_role import host_role
+from toolcrib.worker.plugins import load_plugins
 from toolcrib.worker.runner_names import RunnerNames
 
 Answer = TypeVar("Answer")
@@ -63,6 +64,7 @@ class Lab:
         drain: float = 0.0,
         machine: str = "here",
         throttle: float = THROTTLE,
+        plugins: Sequence[str] = (),
     ) -> AsyncIterator[HostAgent]:
         """Run a host that is registered with its pool; `goal` and `workflow` name its runners.
 
@@ -74,7 +76,8 @@ class Lab:
         home = self.folder / machine / host_id
         shutil.copytree(self.folder / "keys", home / "keys", dirs_exist_ok=True)
         locks = self.folder / machine / "locks"
-        async with host_role(self.client, file, home, drain=drain, locks=locks) as agent:
+        brought = load_plugins(plugins)
+        async with host_role(self.client, file, home, drain=drain, locks=locks, plugins=brought) as agent:
             async with asyncio.timeout(PATIENCE):
                 await agent.registered.wait()
             yield agent

@@ -1,0 +1,101 @@
+"""A user's own Temporal workflow under a lease: the runner `temporal`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from temporalio.client import WorkflowExecutionStatus
+
+from support.lab import Lab, eventually, slot, until_pool, until_status
+from support.leased import PLUGIN
+from toolcrib.client import TaskCancelled, TaskFailed
+from toolcrib.scheduling.names import leased_workflow_id
+
+TTL = 3.0
+
+
+async def status_of(lab: Lab, lease_id: str | None) -> WorkflowExecutionStatus | None:
+    """Return how the workflow under a lease is."""
+    assert lease_id is not None
+    return (await lab.client.get_workflow_handle(leased_workflow_id(lease_id)).describe()).status
+
+
+async def test_a_workflow_is_told_its_lease_and_so_are_its_activities(lab: Lab, tmp_path: Path) -> None:
+    """Async or not, local or of a child: each sees the lease. The workflow's result is the task's."""
+    crib = await lab.pool()
+    async with lab.host(devices=[slot(tags=["usb"])], workflow="temporal", plugins=[PLUGIN]):
+        task = await crib.submit(workflow="Looks", inputs={"word": "hello"})
+        result = await task.result()
+        view = await task.status()
+    lease_id, fencing = view.attempts[0].lease_id, view.attempts[0].fencing
+    assert result == {
+        "task": task.id,
+        "attempt": 1,
+        "device": "slot-1",
+        "tags": ["usb"],
+        "environment": lease_id,
+        "seen": {"device": "slot-1", "fencing": fencing, "lease": lease_id},
+        "sync": lease_id,
+        "local": lease_id,
+        "child": lease_id,
+    }
+    assert await status_of(lab, lease_id) is WorkflowExecutionStatus.COMPLETED
+
+
+async def test_a_failure_of_a_workflow_is_the_tasks(lab: Lab) -> None:
+    """In the words of whoever raised it: an activity, or the workflow's own code, which nobody waits to be mended."""
+    crib = await lab.pool()
+    async with lab.host(workflow="temporal", plugins=[PLUGIN]):
+        for how, message in {
+            "activity": "the board does not boot",
+            "code": "a mistake in the workflow's code",
+        }.items():
+            task = await crib.submit(workflow="Fails", inputs={"how": how})
+            with pytest.raises(TaskFailed, match=message):
+                await task.result()
+        assert len((await task.status()).attempts) == 1
+
+
+async def test_a_cancelled_task_cancels_its_workflow(lab: Lab, tmp_path: Path) -> None:
+    """It and its activities may end in order; one that does not end is terminated, before the device is free."""
+    crib = await lab.pool()
+    async with lab.host(devices=[slot("a"), slot("b")], workflow="temporal", plugins=[PLUGIN]):
+        polite = await crib.submit(workflow="Waits", inputs={"file": str(tmp_path / "file")}, device_id="a")
+        stubborn = await crib.submit(workflow="Stubborn", device_id="b")
+        await eventually(lambda: _exists(tmp_path / "file.begun"), bool)
+        await until_status(stubborn, "dispatched")
+        for task in (polite, stubborn):
+            await task.cancel()
+            with pytest.raises(TaskCancelled):
+                await task.result()
+        pool = await until_pool(crib, lambda pool: pool.leased == 0)
+        leases = [(await task.status()).attempts[0].lease_id for task in (polite, stubborn)]
+        assert [await status_of(lab, lease) for lease in leases] == [
+            WorkflowExecutionStatus.CANCELED,
+            WorkflowExecutionStatus.TERMINATED,
+        ]
+        assert [device.state for device in pool.devices] == ["idle", "idle"]
+        assert (tmp_path / "file.cancelled").exists()
+
+
+async def test_an_activity_that_blocks_harms_no_lease_and_keeps_its_device(lab: Lab, tmp_path: Path) -> None:
+    """It blocks for longer than the ttl and its lease is renewed; after its cancellation nobody gets its device."""
+    crib = await lab.pool(lease_ttl=TTL, max_attempts=1)
+    async with lab.host(devices=[slot("a"), slot("b")], workflow="temporal", plugins=[PLUGIN]):
+        first = await crib.submit(workflow="Waits", inputs={"file": str(tmp_path / "one"), "activity": "block"})
+        await eventually(lambda: _exists(tmp_path / "one.begun"), bool)
+        await (await crib.submit(f"sleep {1.5 * TTL}")).result()
+        (tmp_path / "one").touch()
+        await first.result()
+        second = await crib.submit(workflow="Waits", inputs={"file": str(tmp_path / "two"), "activity": "block"})
+        await eventually(lambda: _exists(tmp_path / "two.begun"), bool)
+        await second.cancel()
+        pool = await until_pool(crib, lambda pool: pool.leased == 0)
+        assert pool.devices[0].state == "resting"
+        assert (pool.devices[0].reason or "").startswith("failed once: its host did not confirm that it has ended")
+        (tmp_path / "two").touch()
+
+
+async def _exists(file: Path) -> bool:
+    return file.exists()
