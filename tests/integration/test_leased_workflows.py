@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
 from temporalio.client import WorkflowExecutionStatus
 
-from support.lab import Lab, eventually, slot, until_pool, until_status
+from support.lab import Lab, eventually, slot, until, until_pool, until_status
 from support.leased import PLUGIN
+from support.processes import host_file, toolcrib
 from toolcrib.client import TaskCancelled, TaskFailed
 from toolcrib.scheduling.names import leased_workflow_id
 
@@ -55,6 +57,14 @@ async def test_a_failure_of_a_workflow_is_the_tasks(lab: Lab) -> None:
             with pytest.raises(TaskFailed, match=message):
                 await task.result()
         assert len((await task.status()).attempts) == 1
+        task = await crib.submit(workflow="Stubborn", timeout=1)
+        with pytest.raises(TaskFailed, match="the work took longer than 1 s"):
+            await task.result()
+        lease = (await task.status()).attempts[0].lease_id
+        assert await status_of(lab, lease) is WorkflowExecutionStatus.TERMINATED
+        task = await crib.submit(workflow="Loks")
+        with pytest.raises(TaskFailed, match=r"host lab-1 has no workflow 'Loks'; it has: Child, Fails, Looks"):
+            await task.result()
 
 
 async def test_a_cancelled_task_cancels_its_workflow(lab: Lab, tmp_path: Path) -> None:
@@ -95,6 +105,44 @@ async def test_an_activity_that_blocks_harms_no_lease_and_keeps_its_device(lab: 
         assert pool.devices[0].state == "resting"
         assert (pool.devices[0].reason or "").startswith("failed once: its host did not confirm that it has ended")
         (tmp_path / "two").touch()
+
+
+async def test_a_task_that_is_terminated_takes_its_workflow_along(lab: Lab, tmp_path: Path) -> None:
+    """By a person, with Temporal's own tools: what runs under its lease ends all the same."""
+    crib = await lab.pool(lease_ttl=TTL)
+    async with lab.host(workflow="temporal", plugins=[PLUGIN]):
+        task = await crib.submit(workflow="Waits", inputs={"file": str(tmp_path / "file")})
+        await eventually(lambda: _exists(tmp_path / "file.begun"), bool)
+        lease = (await task.status()).attempts[0].lease_id
+        await lab.client.get_workflow_handle(task.id).terminate()
+        await eventually(lambda: status_of(lab, lease), lambda found: found is not WorkflowExecutionStatus.RUNNING)
+        await eventually(lambda: _exists(tmp_path / "file.cancelled"), bool)
+
+
+async def test_no_workflow_outlives_its_worker_for_long(lab: Lab, tmp_path: Path) -> None:
+    """One that was frozen until its lease had lapsed terminates what ran under it; of one killed, the next one does."""
+    crib = await lab.pool(lease_ttl=TTL, max_attempts=5)
+    file = host_file(tmp_path, "lab-1", [slot("a"), slot("b"), slot("c")], runners="workflow: temporal")
+    arguments = ("worker", "--role", "host", "--config", str(file), "--plugin", PLUGIN)
+    async with toolcrib(lab.client, tmp_path, *arguments) as worker:
+        task = await crib.submit(workflow="Waits", inputs={"file": str(tmp_path / "file")})
+        await eventually(lambda: _exists(tmp_path / "file.begun"), bool)
+        worker.send_signal(signal.SIGSTOP)
+        view = await until(task, lambda view: view.attempts[0].outcome == "expired")
+        worker.send_signal(signal.SIGCONT)
+        frozen = view.attempts[0].lease_id
+        await eventually(lambda: status_of(lab, frozen), lambda found: found is WorkflowExecutionStatus.TERMINATED)
+        (tmp_path / "file.begun").unlink()
+        await until(task, lambda view: len(view.attempts) == 2)
+        await eventually(lambda: _exists(tmp_path / "file.begun"), bool)
+        killed = (await task.status()).attempts[1].lease_id
+        worker.kill()
+        await worker.wait()
+        assert await status_of(lab, killed) is WorkflowExecutionStatus.RUNNING
+        async with toolcrib(lab.client, tmp_path, *arguments):
+            await eventually(lambda: status_of(lab, killed), lambda found: found is WorkflowExecutionStatus.TERMINATED)
+            (tmp_path / "file").touch()
+            assert await task.result() == "found"
 
 
 async def _exists(file: Path) -> bool:

@@ -25,9 +25,15 @@ PROGRAM = (sys.executable, "-c", "from toolcrib.client.cli import main; main()")
 
 
 def host_file(
-    folder: Path, host_id: str, devices: Sequence[DeviceSpec] = (slot(),), *, pool: str = "lab", drain: str = "5s"
+    folder: Path,
+    host_id: str,
+    devices: Sequence[DeviceSpec] = (slot(),),
+    *,
+    pool: str = "lab",
+    drain: str = "5s",
+    runners: str = "goal: shell",
 ) -> Path:
-    """Write a host file for slots that run goals by `shell`."""
+    """Write a host file for slots that run goals by `shell`, or whatever has the `runners` named."""
     lines = [
         f'    - {{id: {one.id}, driver: "{one.driver}", driver_type: {one.driver_type}, tags: [{", ".join(one.tags)}]}}'
         for one in devices
@@ -35,7 +41,7 @@ def host_file(
     file = folder / f"{host_id}.yaml"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(
-        f"host:\n  id: {host_id}\n  pool: {pool}\n  drain_timeout: {drain}\n  runners: {{goal: shell}}\n"
+        f"host:\n  id: {host_id}\n  pool: {pool}\n  drain_timeout: {drain}\n  runners: {{{runners}}}\n"
         f"  devices:\n" + "\n".join(lines),
         encoding="utf-8",
     )
