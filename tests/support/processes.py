@@ -49,7 +49,7 @@ def host_file(
 
 
 @asynccontextmanager
-async def toolcrib(client: Client, folder: Path, *arguments: str) -> AsyncIterator[Process]:
+async def toolcrib(client: Client, folder: Path, *arguments: str, cwd: Path | None = None) -> AsyncIterator[Process]:
     """Run `toolcrib ARGUMENTS` against the client's server and namespace; it is ended with the context.
 
     The host of a worker is enrolled as soon as its pool is there.
@@ -64,7 +64,7 @@ async def toolcrib(client: Client, folder: Path, *arguments: str) -> AsyncIterat
     }
     with (folder / "log").open("ab") as log:
         process = await asyncio.create_subprocess_exec(
-            *PROGRAM, *arguments, env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log
+            *PROGRAM, *arguments, env=environment, cwd=cwd, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log
         )
     enrolling = asyncio.create_task(_enroll(client, folder, arguments))
     try:

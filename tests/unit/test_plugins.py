@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib.activities.brought import activity_type, workflow_type
 from toolcrib.client import InvalidRequest
 from toolcrib.scheduling.strategies import STRATEGIES, StrategyRegistry
 from toolcrib.worker import plugins
@@ -19,6 +20,23 @@ from toolcrib.scheduling.strategies import assignment_strategy, FifoMatch
 @assignment_strategy("{name}")
 class Theirs(FifoMatch):
     pass
+"""
+
+WORKFLOW = """
+from temporalio import activity, workflow
+
+@activity.defn
+def theirs() -> None:
+    pass
+
+@workflow.defn
+class Theirs:
+    @workflow.run
+    async def run(self, given: dict) -> None:
+        pass
+
+WORKFLOWS = [Theirs]
+ACTIVITIES = [theirs]
 """
 
 
@@ -66,6 +84,8 @@ def test_a_module_registers_what_it_brings(modules: Path) -> None:
         ("def", "SyntaxError: "),
         (STRATEGY.format(name="fifo_match"), "strategy: 'fifo_match' is registered already"),
         (STRATEGY.format(name=""), "InvalidRequest: strategy: "),
+        ("class Plain: pass\nWORKFLOWS = [Plain]", "Plain'> is no workflow"),
+        ("def plain(): pass\nACTIVITIES = [plain]", "is no activity"),
     ],
 )
 def test_a_module_that_cannot_be_loaded_is_named(modules: Path, text: str | None, reason: str) -> None:
@@ -78,6 +98,17 @@ def test_a_module_that_cannot_be_loaded_is_named(modules: Path, text: str | None
     assert reason in caught.value.message
     assert "\n" not in caught.value.message
     assert caught.value.hint is not None
+
+
+def test_what_modules_list_is_brought_once(modules: Path) -> None:
+    """A module named twice counts once; two that bring a workflow of the same type are refused."""
+    (modules / "their_one.py").write_text(WORKFLOW)
+    (modules / "their_other.py").write_text(WORKFLOW)
+    brought = load_plugins(["their_one", "their_one"])
+    assert [workflow_type(cls) for cls in brought.workflows] == ["Theirs"]
+    assert [activity_type(function) for function in brought.activities] == ["theirs"]
+    with pytest.raises(InvalidRequest, match="two plugins bring the workflow 'Theirs'"):
+        load_plugins(["their_one", "their_other"])
 
 
 def test_an_installed_package_brings_its_strategy(modules: Path, registry: StrategyRegistry) -> None:
