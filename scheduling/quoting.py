@@ -19,3 +19,8 @@ def shown(value: Any) -> str:
     except ValueError:  # Python does not write out whole numbers of more than some thousand digits
         text = "a number of too many digits"
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "..."
+
+
+def plain(name: str) -> str:
+    """Return a name that somebody made up as it is if it is short and printable, else as `shown` does."""
+    return name if name.isprintable() and len(name) <= MAX_SHOWN else shown(name)

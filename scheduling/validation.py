@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from toolcrib.scheduling.errors import InvalidRequest
-from toolcrib.scheduling.quoting import MAX_SHOWN, shown
+from toolcrib.scheduling.quoting import plain, shown
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -28,7 +28,7 @@ def validated(model: type[Model], data: Any) -> Model:
 def first_fault(model: type[BaseModel], error: ValidationError) -> str:
     """Return the first fault of `error` as `field: what is wrong`."""
     fault = error.errors(include_url=False)[0]
-    place = "".join(f"[{part}]" if isinstance(part, int) else f".{_plain(part)}" for part in fault["loc"]).lstrip(".")
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{plain(part)}" for part in fault["loc"]).lstrip(".")
     if fault["type"] == "extra_forbidden":
         name = str(fault["loc"][-1])
         close = get_close_matches(name, model.model_fields, n=1)
@@ -44,8 +44,3 @@ def first_fault(model: type[BaseModel], error: ValidationError) -> str:
 
 def _known(model: type[BaseModel]) -> str:
     return "known fields: " + ", ".join(model.model_fields)
-
-
-def _plain(name: str) -> str:
-    """Return a key that somebody made up, fit to be sent and printed."""
-    return name if name.isprintable() and len(name) <= MAX_SHOWN else shown(name)

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Final
 
 from toolcrib.activities.progress import THROTTLE
+from toolcrib.definitions.yaml_value import YamlValue
 from toolcrib.scheduling.constraints import checked_tag, checked_tags
 from toolcrib.scheduling.device import DeviceSpec
 from toolcrib.scheduling.durations import parse_duration
 from toolcrib.scheduling.names import DEFAULT_POOL, checked_name
 from toolcrib.worker.runner_names import RunnerNames, read_runners
 from toolcrib.worker.yaml_file import read_yaml
-from toolcrib.worker.yaml_value import YamlValue
 
 DEFAULT_DRAIN_TIMEOUT: Final = 600.0
 

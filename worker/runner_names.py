@@ -10,8 +10,8 @@ from typing import Final
 from toolcrib.activities.dispatcher import EntryPoints
 from toolcrib.activities.runners import EXEC, load_goal_runner, load_workflow_runner
 from toolcrib.activities.runners.template import checked_command, checked_word
+from toolcrib.definitions.yaml_value import YamlValue
 from toolcrib.scheduling.device import DeviceSpec
-from toolcrib.worker.yaml_value import YamlValue
 
 _KEYS: Final = ("goal", "workflow", "exec")
 _BY_DRIVER_TYPE: Final = "by_driver_type"

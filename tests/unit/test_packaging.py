@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PARTS = ("scheduling", "workflows", "activities", "worker", "client")
+PARTS = ("scheduling", "definitions", "workflows", "activities", "worker", "client")
 RUN_BY_PATH = {"toolcrib.activities.guard.guard_main", "toolcrib.activities.guard.guard_keeper"}
 """The guard's programs: they run without toolcrib, and cannot be imported as part of it."""
 IMPORT_ALL = """

@@ -13,9 +13,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
-from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from toolcrib.scheduling.errors import InvalidRequest
+from toolcrib.scheduling.quoting import plain
 
 Given = TypeVar("Given")
 Checked = TypeVar("Checked")
@@ -51,7 +52,12 @@ class YamlValue:
     @property
     def empty(self) -> bool:
         """Whether nothing is written where the value should be."""
-        return isinstance(self.node, ScalarNode) and self.node.style is None and not self.node.value
+        return self.is_plain and not self.node.value
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a scalar without quotes."""
+        return isinstance(self.node, ScalarNode) and not self.node.style
 
     def fault(self, problem: str) -> InvalidRequest:
         """Return the error that says what is wrong here."""
@@ -89,10 +95,10 @@ class YamlValue:
     def text(self) -> str:
         """Return a text. If it would mean something else to a reader of YAML, it must be in quotes."""
         written = self.written()
-        if isinstance(self.node, ScalarNode) and self.node.style is None:
+        if self.is_plain:
             for pattern, meaning in _OTHER_MEANINGS:
                 if pattern.fullmatch(written):
-                    raise self.fault(f"{written} {meaning}, put it in quotes")
+                    raise self.fault(f"{plain(written)} {meaning}, put it in quotes")
         return written
 
     def checked(self, check: Callable[[Given, str], Checked], value: Given) -> Checked:
@@ -104,7 +110,7 @@ class YamlValue:
 
     def child_path(self, key: str) -> str:
         """Return the path of `key` in this mapping."""
-        return f"{self.path}.{key}" if self.path else key
+        return f"{self.path}.{plain(key)}" if self.path else plain(key)
 
     def at(self, node: Node, path: str, key: Node | None = None) -> YamlValue:
         """Return another value of the same file."""
