@@ -8,7 +8,7 @@ KEPT := $(VENV)/histories
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long chaos histories screenshots check bench
+.PHONY: help setup demo test test-long chaos histories schema screenshots check bench
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ chaos: $(READY) ## Kill, stop and cut off everything while tasks run (optional: 
 
 histories: $(READY) ## Record the histories that tests/replay replays anew
 	@PYTHONPATH=tests $(BIN)/python -m replay.record
+
+schema: $(READY) ## Write the JSON Schema of workflow definitions in docs/ anew
+	@PYTHONPATH=tests $(BIN)/python -m write_schema
 
 screenshots: $(READY) ## Take the pictures of the Web UI in docs/images anew (needs Debian's chromium)
 	@PYTHONPATH=tests $(BIN)/python -m webui.screenshots

@@ -24,6 +24,7 @@ DEFAULT_POOL: Final = "default"
 
 _LEASED: Final = "toolcrib-run-"
 _NAME = re.compile(r"[A-Za-z0-9._:-]{1,64}")
+_VERSION = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _KEY = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
 
@@ -75,6 +76,17 @@ def checked_name(value: str, field: str) -> str:
     """
     if not _NAME.fullmatch(value):
         raise InvalidRequest(f"{field}: {shown(value)} is not 1 to 64 of A-Z a-z 0-9 . _ : -")
+    return value
+
+
+def checked_version(value: str, field: str) -> str:
+    """Return `value` if it can be the version in `name@version`.
+
+    Raises:
+        InvalidRequest: it is empty, too long or has other characters.
+    """
+    if not _VERSION.fullmatch(value):
+        raise InvalidRequest(f"{field}: {shown(value)} is not 1 to 64 of A-Z a-z 0-9 . _ -")
     return value
 
 
