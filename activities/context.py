@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -73,7 +74,10 @@ class Reporter(Protocol):
 
 @dataclass(kw_only=True)
 class LeaseContext:
-    """One lease, as the work under it sees it. Cancellation arrives as `asyncio.CancelledError` at the next await."""
+    """One lease, as the work under it sees it.
+
+    Cancellation arrives as `asyncio.CancelledError` at the next await; who blocks meanwhile can look at `cancelled`.
+    """
 
     lease: Lease
     device: DeviceSpec
@@ -93,6 +97,18 @@ class LeaseContext:
     """What runs in other threads of the worker: the device is not free before all of it is done."""
     lost: Callable[[], bool] = lambda: False
     """Whether a cancellation came because the lease is no longer held: then nothing may be done in its name."""
+    stop: threading.Event = field(default_factory=threading.Event)
+    """Set when a runner aside is cancelled."""
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the work is to stop: its task was cancelled, its time is over, or the lease is lost."""
+        return self.stop.is_set()
+
+    @property
+    def task_id(self) -> str:
+        """Id of the task."""
+        return self.lease.task_id
 
     def progress(self, value: float, message: str | None = None) -> None:
         """Say how far the work is, from 0 to 1, as often as you like; a few times a second it is passed on.

@@ -62,6 +62,7 @@ async def under_lease(who: str, context: LeaseContext, call: Callable[[LeaseCont
     try:
         await asyncio.wait({ended})
     except asyncio.CancelledError:
+        context.stop.set()
         aside.cancel()
         if not await _ends(ended, context):
             raise _still_running(who, context) from None

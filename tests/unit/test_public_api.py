@@ -1,12 +1,21 @@
-"""The public face of the client."""
+"""The public faces: what clients call, and what runners, drivers and strategies are written against."""
 
 from __future__ import annotations
 
-from toolcrib import client
+from types import ModuleType
+
+import pytest
+
+from toolcrib import client, worker
+
+ALIASES = {"Rank"}
+"""Names of types that have none of their own."""
 
 
-def test_every_public_name_is_there() -> None:
-    """What `toolcrib.client` lists can be imported from it, and is listed in order."""
-    assert [name for name in client.__all__ if getattr(client, name).__name__ != name] == []
-    assert client.__all__ == sorted(client.__all__)
-    assert sorted(client._MODULES) == client.__all__
+@pytest.mark.parametrize("package", [client, worker], ids=["client", "worker"])
+def test_every_public_name_is_there(package: ModuleType) -> None:
+    """What `toolcrib.client` and `toolcrib.worker` list can be imported from them, and is listed in order."""
+    for name in package.__all__:
+        assert name in ALIASES or getattr(package, name).__name__ == name
+    assert package.__all__ == sorted(package.__all__)
+    assert sorted(package._MODULES) == package.__all__
