@@ -18,7 +18,7 @@ from toolcrib.activities.arrivals import Arrivals
 from toolcrib.activities.claiming import claim
 from toolcrib.activities.context import InfrastructureFailed, LeaseContext
 from toolcrib.activities.dispatcher import TaskDispatcher
-from toolcrib.activities.drivers import Driver
+from toolcrib.activities.drivers.care import DeviceCare, DriverFailed
 from toolcrib.activities.guard import Guard, GuardLost, NotKilled, boottime
 from toolcrib.activities.host_keys import HostKeyPair
 from toolcrib.activities.incarnation import Incarnation
@@ -31,7 +31,7 @@ from toolcrib.activities.renewal import LeaseLost, Renewal
 from toolcrib.activities.reporting import TIMEOUT, deliver
 from toolcrib.activities.runners.aside import StillRunning
 from toolcrib.scheduling.device import DeviceSpec
-from toolcrib.scheduling.errors import ClaimRefused, ErrorBody, ToolcribError
+from toolcrib.scheduling.errors import ClaimRefused, ErrorBody
 from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import LeaseOrder, Progress, Report, ReportOutcome
 from toolcrib.workflows.contract import RUN_LEASE, TASK_PROGRESS
@@ -41,16 +41,7 @@ SECRETS: Final = ("TEMPORAL_API_KEY", "TEMPORAL_TLS_CLIENT_KEY_DATA", "TEMPORAL_
 REFUSAL_PAUSE: Final = 1.0
 """Seconds until a lease that does not get its device is given back: the pool may assign the same device at once."""
 
-CLEAN_WITHIN: Final = 60.0
-"""Seconds in which a driver has a device clean; one that is not is not given to others as if nothing were wrong."""
-
 _log = structlog.get_logger(__name__)
-
-
-class DriverFailed(ToolcribError):
-    """A driver could not get a device ready."""
-
-    code = "driver_failed"
 
 
 class LeaseRuns:
@@ -63,7 +54,7 @@ class LeaseRuns:
         key: HostKeyPair,
         machine: str,
         devices: Mapping[str, DeviceSpec],
-        drivers: Mapping[str, Driver],
+        drivers: Mapping[str, DeviceCare],
         dispatcher: TaskDispatcher,
         guard: Guard,
         possessions: Possessions,
@@ -96,12 +87,12 @@ class LeaseRuns:
             report = await renewal.during(self.arrivals.during(lease, self._serve(order, renewal, possession, proof)))
         except LeaseLost as lost:
             _log.warning("lease lost; its work was ended", lease=lease.id, reason=lost.message)
-            report = _report(lease, ReportOutcome.STOPPED, lost.message)
+            report = _report(lease, ReportOutcome.STOPPED, lost.message, possession.dirty)
         except (DriverFailed, InfrastructureFailed, GuardLost, NotKilled, OSError) as fault:
             _log.error("lease abandoned", lease=lease.id, reason=str(fault))
             report = _abandoned(lease, fault)
         except asyncio.CancelledError:
-            report = _stopped(lease)
+            report = _stopped(lease, possession.dirty)
         await asyncio.shield(deliver(self._client, handle, lease, proof.sign(report)))
         activity.raise_complete_async()
 
@@ -112,7 +103,7 @@ class LeaseRuns:
             return _report(lease, ReportOutcome.RETURNED, f"host {lease.host_id} has no device {lease.device_id}")
         if self.arrivals.closed:
             return _report(lease, ReportOutcome.RETURNED, "its host is shutting down")
-        physical_id = self._drivers[device.driver].physical_id(device, lease.host_id)
+        physical_id = await self._drivers[device.driver].physical_id(device, lease.host_id)
         try:
             async with possession.of(physical_id):
                 possession.extend(renewal.deadline)
@@ -141,32 +132,35 @@ class LeaseRuns:
         context.lost = lambda: renewal.lost
         driver = self._drivers[device.driver]
         try:
-            await _prepare(driver, device, context)
+            await driver.prepare(device, context)
+            context.deadline = time.time() + order.timeout
             report = await self._dispatcher.dispatch(assignment, context, order.timeout)
             await context.reporter.flush()
             if report.outcome is ReportOutcome.FAILED and boottime() > renewal.deadline:
                 raise LeaseLost("the lease could not be renewed in time")  # then it was the guard that ended the work
         finally:
             await self._guard.end(lease.id)  # what its runner has forgotten
-            dirty = await self._leave(driver, device, context, possession)
+            await self._leave(driver, device, context, possession)
         _log.info("lease served", lease=lease.id, device=lease.device_id, outcome=report.outcome.value)
-        return replace(report, dirty=dirty)
+        return replace(report, dirty=possession.dirty)
 
     async def _leave(
-        self, driver: Driver, device: DeviceSpec, context: LeaseContext, possession: Possession
-    ) -> str | None:
-        """Have the device cleaned, later if a runner does not stop, and return why it is not clean."""
+        self, driver: DeviceCare, device: DeviceSpec, context: LeaseContext, possession: Possession
+    ) -> None:
+        """Have the device cleaned, later if a runner or driver does not stop, and note why it is not clean."""
 
         async def clean() -> str | None:
+            possession.is_cleaned_within(driver.limits.clean)
             try:
-                return await _clean(driver, device, context)
+                return await driver.clean(device, context)
             finally:
                 self._folders.tidy(context.lease)
 
         if possession.busy:
-            possession.cleanup = clean
-            return "its runner does not stop"
-        return await clean()
+            possession.cleanup, possession.dirty = clean, "its runner or driver does not stop"
+            return
+        possession.dirty = "its clean-up was cut off"
+        possession.dirty = await clean()
 
     def _context(
         self, order: LeaseOrder, device: DeviceSpec, users: list[Future[Any]], reporter: ProgressReporter
@@ -200,42 +194,20 @@ class LeaseRuns:
         await task.signal(TASK_PROGRESS, report, rpc_timeout=TIMEOUT)
 
 
-async def _prepare(driver: Driver, device: DeviceSpec, context: LeaseContext) -> None:
-    try:
-        await driver.prepare(device, context)
-    except Exception as error:
-        raise DriverFailed(f"driver {device.driver} could not prepare {device.id}: {_words(error)}") from error
-
-
-async def _clean(driver: Driver, device: DeviceSpec, context: LeaseContext) -> str | None:
-    """Have the driver clean the device, and return why it did not."""
-    try:
-        async with asyncio.timeout(CLEAN_WITHIN):
-            await driver.clean(device, context)
-    except Exception as error:  # noqa: BLE001 - whatever a driver raises, the work's verdict stands
-        _log.exception("device not cleaned", lease=context.lease.id, device=device.id)
-        return f"driver {device.driver} could not clean {device.id}: {_words(error)}"
-    return None
-
-
-def _words(error: Exception) -> str:
-    return str(error) or type(error).__name__
-
-
-def _report(lease: Lease, outcome: ReportOutcome, reason: str) -> Report:
+def _report(lease: Lease, outcome: ReportOutcome, reason: str, dirty: str | None = None) -> Report:
     """Return how a lease ended of which there is no verdict."""
-    return Report(lease_id=lease.id, outcome=outcome, error=ErrorBody(code=outcome.value, message=reason))
+    return Report(lease_id=lease.id, outcome=outcome, error=ErrorBody(code=outcome.value, message=reason), dirty=dirty)
 
 
-def _stopped(lease: Lease) -> Report:
+def _stopped(lease: Lease, dirty: str | None) -> Report:
     if _worker_stops():
-        return _report(lease, ReportOutcome.RETURNED, "its host is shutting down")
-    return _report(lease, ReportOutcome.STOPPED, "it was cancelled")
+        return _report(lease, ReportOutcome.RETURNED, "its host is shutting down", dirty)
+    return _report(lease, ReportOutcome.STOPPED, "it was cancelled", dirty)
 
 
 def _abandoned(lease: Lease, fault: Exception) -> Report:
     if isinstance(fault, StillRunning) and _worker_stops():
-        return _stopped(lease)  # the end of the process ends it
+        return _stopped(lease, None)  # the end of the process ends it
     what = "infrastructure" if isinstance(fault, InfrastructureFailed) else "host"
     return _report(lease, ReportOutcome.ABANDONED, f"the {what} failed: {fault}")
 

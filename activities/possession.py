@@ -12,7 +12,7 @@ from typing import Any, Final
 import structlog
 
 from toolcrib.activities.fencing import ServedFencing
-from toolcrib.activities.guard import Guard, NotKilled
+from toolcrib.activities.guard import Guard, NotKilled, boottime
 from toolcrib.activities.leftovers import LEASE, end_leftovers
 from toolcrib.activities.locks import HeldLock, Holder, LockFolder
 from toolcrib.scheduling.errors import ToolcribError
@@ -61,6 +61,9 @@ class Possession:
         """What runs in other threads: none of it may be left when the device is given up."""
         self.cleanup: Callable[[], Awaitable[object]] | None = None
         """What to do when they have ended, before the device is given up."""
+        self.dirty: str | None = None
+        """Why the device is not clean after the work; None: it is, or was not touched."""
+        self._cleaned_by = 0.0
 
     @property
     def busy(self) -> bool:
@@ -70,7 +73,15 @@ class Possession:
     def extend(self, deadline: float) -> None:
         """Tell the guard until when the works may run, in seconds of `boottime()`; nothing before the device is had."""
         if self._held:
-            self._means.guard.extend(self._lease.id, deadline)
+            self._means.guard.extend(self._lease.id, max(deadline, self._cleaned_by))
+
+    def is_cleaned_within(self, seconds: float) -> None:
+        """Let processes of the lease run so long from now, even if it is lost: its works are gone, cleaning is left.
+
+        The lock keeps others away until that is done.
+        """
+        self._cleaned_by = boottime() + seconds
+        self._means.guard.extend(self._lease.id, self._cleaned_by)
 
     @asynccontextmanager
     async def of(self, physical_id: str) -> AsyncIterator[None]:
@@ -106,12 +117,16 @@ class Possession:
 
     async def _leave_late(self, lock: HeldLock) -> None:
         lease = self._lease
-        _log.error("a runner does not stop; it keeps its device", lease=lease.id, device=lease.device_id)
-        await asyncio.gather(*map(asyncio.wrap_future, self.users), return_exceptions=True)
+        _log.error("a runner or driver does not stop; it keeps its device", lease=lease.id, device=lease.device_id)
+        await self._users_gone()
         if self.cleanup is not None:
             await self.cleanup()
+            await self._users_gone()
         self._leave(lock, signed=True)
-        _log.warning("a runner that did not stop has ended", lease=lease.id, device=lease.device_id)
+        _log.warning("a runner or driver that did not stop has ended", lease=lease.id, device=lease.device_id)
+
+    async def _users_gone(self) -> None:
+        await asyncio.gather(*map(asyncio.wrap_future, self.users), return_exceptions=True)
 
     async def _locked(self, name: str) -> HeldLock:
         locks, lease = self._means.locks, self._lease

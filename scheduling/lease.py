@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from toolcrib.scheduling.names import device_key, lease_id
+
+HOST_CARE: Final = 240.0
+"""Seconds that a host gets beside the time of the work: to have the device checked, prepared and cleaned."""
 
 
 @dataclass(frozen=True, kw_only=True)

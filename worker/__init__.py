@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toolcrib.activities.context import InfrastructureFailed, LeaseContext, RunFailed
     from toolcrib.activities.drivers import Driver
+    from toolcrib.activities.drivers.finding import FoundDevice
     from toolcrib.activities.guard.errors import SpawnFailed
     from toolcrib.activities.runners import GoalRunner, WorkflowRunner
     from toolcrib.activities.runners.command import Command
@@ -26,6 +27,7 @@ __all__ = [
     "Command",
     "DeviceSpec",
     "Driver",
+    "FoundDevice",
     "GoalRunner",
     "InfrastructureFailed",
     "Lease",
@@ -45,6 +47,7 @@ _MODULES = {
     "Command": "toolcrib.activities.runners.command",
     "DeviceSpec": "toolcrib.scheduling.device",
     "Driver": "toolcrib.activities.drivers",
+    "FoundDevice": "toolcrib.activities.drivers.finding",
     "GoalRunner": "toolcrib.activities.runners",
     "InfrastructureFailed": "toolcrib.activities.context",
     "Lease": "toolcrib.scheduling.lease",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -15,7 +15,7 @@ from temporalio.exceptions import TemporalError
 
 from toolcrib.activities.brought import Brought
 from toolcrib.activities.dispatcher import EntryPoints, TaskDispatcher
-from toolcrib.activities.drivers import load_driver
+from toolcrib.activities.drivers.care import DeviceCare
 from toolcrib.activities.guard import Guard, GuardLost
 from toolcrib.activities.host_keys import HostKeyPair
 from toolcrib.activities.lease_folders import LeaseFolders
@@ -53,6 +53,7 @@ class HostAgent:
         client: Client,
         host: HostFile,
         key: HostKeyPair,
+        drivers: Mapping[str, DeviceCare],
         guard: Guard,
         possessions: Possessions,
         folders: LeaseFolders,
@@ -74,7 +75,7 @@ class HostAgent:
             key=key,
             machine=machine,
             devices={device.id: device for device in host.devices},
-            drivers={device.driver: load_driver(device.driver) for device in host.devices},
+            drivers=drivers,
             dispatcher=TaskDispatcher(
                 runners.goals,
                 runners.workflows,

@@ -6,19 +6,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from toolcrib.activities.drivers.finding import DeviceSearch
 from toolcrib.activities.progress import THROTTLE
 from toolcrib.definitions.yaml_value import YamlValue
 from toolcrib.scheduling.constraints import checked_tag, checked_tags
 from toolcrib.scheduling.device import DeviceSpec
 from toolcrib.scheduling.durations import parse_duration
 from toolcrib.scheduling.names import DEFAULT_POOL, checked_name
+from toolcrib.scheduling.quoting import shown
 from toolcrib.worker.runner_names import RunnerNames, read_runners
 from toolcrib.worker.yaml_file import read_yaml
 
 DEFAULT_DRAIN_TIMEOUT: Final = 600.0
+MAX_COUNT: Final = 1_000
+"""Devices that one entry may ask for."""
 
 _HOST_KEYS: Final = ("id", "pool", "devices", "runners", "definitions", "drain_timeout", "progress_throttle")
-_DEVICE_KEYS: Final = ("id", "driver", "driver_type", "tags", "properties")
+_DEVICE_KEYS: Final = ("id", "driver", "driver_type", "tags", "properties", "count")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +31,8 @@ class HostFile:
 
     id: str
     devices: tuple[DeviceSpec, ...]
+    searches: tuple[DeviceSearch, ...] = ()
+    """What the drivers are asked to find, when the host starts."""
     pool: str = DEFAULT_POOL
     runners: RunnerNames = field(default_factory=RunnerNames)
     definitions: Path | None = None
@@ -45,41 +51,63 @@ def load_host_file(file: Path) -> HostFile:
     """
     root = read_yaml(file).mapping(known=("host",), required=("host",))
     host = root["host"].mapping(known=_HOST_KEYS, required=("id", "devices"))
-    host_id, devices = _name(host["id"]), _devices(host["devices"])
+    host_id, (devices, searches) = _name(host["id"]), _devices(host["devices"])
+    driver_types = [device.driver_type for device in devices] + [search.driver_type for search in searches]
     return HostFile(
         id=host_id,
         devices=devices,
+        searches=searches,
         pool=_name(host["pool"]) if "pool" in host else DEFAULT_POOL,
-        runners=read_runners(host["runners"], devices) if "runners" in host else RunnerNames(),
+        runners=read_runners(host["runners"], driver_types) if "runners" in host else RunnerNames(),
         definitions=_folder(host["definitions"]) if "definitions" in host else None,
         drain_timeout=_duration(host["drain_timeout"]) if "drain_timeout" in host else DEFAULT_DRAIN_TIMEOUT,
         progress_throttle=_duration(host["progress_throttle"]) if "progress_throttle" in host else THROTTLE,
     )
 
 
-def _devices(value: YamlValue) -> tuple[DeviceSpec, ...]:
+def _devices(value: YamlValue) -> tuple[tuple[DeviceSpec, ...], tuple[DeviceSearch, ...]]:
     entries = value.entries()
     if not entries:
         raise value.fault("has no entries; a host needs at least one device")
     devices: dict[str, DeviceSpec] = {}
+    searches: list[DeviceSearch] = []
     for entry in entries:
         device = _device(entry)
-        if device.id in devices:
+        if isinstance(device, DeviceSearch):
+            searches.append(device)
+        elif device.id in devices:
             raise entry.fault(f"the host has a device {device.id} already")
-        devices[device.id] = device
-    return tuple(devices.values())
+        else:
+            devices[device.id] = device
+    return tuple(devices.values()), tuple(searches)
 
 
-def _device(value: YamlValue) -> DeviceSpec:
-    found = value.mapping(known=_DEVICE_KEYS, required=("id", "driver"))
+def _device(value: YamlValue) -> DeviceSpec | DeviceSearch:
+    """Return a device, or what is to be found by its driver if there is no id."""
+    found = value.mapping(known=_DEVICE_KEYS, required=("driver",))
+    if "id" in found and "count" in found:
+        raise found["count"].fault("a device that has an id is one; leave out one of the two")
+    device_id = _name(found["id"]) if "id" in found else None
     driver = found["driver"].text()
-    return DeviceSpec(
-        id=_name(found["id"]),
+    driver_type = _name(found["driver_type"] if "driver_type" in found else found["driver"])
+    tags = _tags(found["tags"]) if "tags" in found else ()
+    properties = _properties(found["properties"]) if "properties" in found else {}
+    if device_id is not None:
+        return DeviceSpec(id=device_id, driver=driver, driver_type=driver_type, tags=tags, properties=properties)
+    return DeviceSearch(
         driver=driver,
-        driver_type=_name(found["driver_type"] if "driver_type" in found else found["driver"]),
-        tags=_tags(found["tags"]) if "tags" in found else (),
-        properties=_properties(found["properties"]) if "properties" in found else {},
+        driver_type=driver_type,
+        tags=tags,
+        properties=properties,
+        count=_count(found["count"]) if "count" in found else None,
     )
+
+
+def _count(value: YamlValue) -> int:
+    written = value.written()
+    if not (written.isascii() and written.isdigit() and 1 <= int(written[:9]) <= MAX_COUNT):
+        raise value.fault(f"{shown(written)} is not a number from 1 to {MAX_COUNT:,}")
+    return int(written)
 
 
 def _tags(value: YamlValue) -> tuple[str, ...]:

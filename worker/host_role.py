@@ -23,6 +23,7 @@ from toolcrib.activities.run_records import RunRecords
 from toolcrib.activities.runners import WorkflowRunner
 from toolcrib.activities.runners.under_lease import HostWork, LeasedRuns
 from toolcrib.scheduling.names import host_queue
+from toolcrib.worker.found_devices import load_drivers, with_found_devices
 from toolcrib.worker.host_agent import HostAgent
 from toolcrib.worker.host_file import HostFile
 from toolcrib.worker.sole_host import sole_host
@@ -51,7 +52,8 @@ async def host_role(
     and `plugins` are workflows and activities that may be run under leases.
 
     Raises:
-        InvalidRequest: a driver or runner is unknown, or the host's key or the locks cannot be used.
+        InvalidRequest: a driver or runner is unknown, a driver finds no devices, or the host's key or the locks cannot
+            be used.
         HostRunsAlready: another process serves this host.
         NotKilled: what an earlier life left running does not end.
         GuardLost: the guard did not start.
@@ -60,10 +62,13 @@ async def host_role(
     key = load_or_create_key(home, host.id)
     lock_folder, folders = LockFolder(locks), LeaseFolders(home, host.id)
     async with sole_host(host.id, lock_folder, folders), _guard() as guard:
+        drivers = load_drivers(host)
+        host = await with_found_devices(host, drivers)
         served = ServedFencing(home / "hosts" / host.id / "served")
         runs = LeasedRuns(client, host.id, host.pool, RunRecords(home / "hosts" / host.id / "runs"))
         work = HostWork(host_id=host.id, runs=runs, plugins=plugins, definitions=host.definitions)
-        agent = HostAgent(client, host, key, guard, Possessions(guard, lock_folder, served), folders, work, works)
+        possessions = Possessions(guard, lock_folder, served)
+        agent = HostAgent(client, host, key, drivers, guard, possessions, folders, work, works)
         await runs.end_predecessors()
         async with work_worker(client, host, agent, work):
             try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -11,7 +11,6 @@ from toolcrib.activities.dispatcher import EntryPoints
 from toolcrib.activities.runners import EXEC, load_goal_runner, load_workflow_runner
 from toolcrib.activities.runners.template import checked_command, checked_word
 from toolcrib.definitions.yaml_value import YamlValue
-from toolcrib.scheduling.device import DeviceSpec
 
 _KEYS: Final = ("goal", "workflow", "exec")
 _BY_DRIVER_TYPE: Final = "by_driver_type"
@@ -40,13 +39,13 @@ class RunnerNames:
         )
 
 
-def read_runners(value: YamlValue, devices: Collection[DeviceSpec]) -> RunnerNames:
-    """Return what is written under `runners` of a host that has these devices."""
+def read_runners(value: YamlValue, driver_types: Sequence[str]) -> RunnerNames:
+    """Return what is written under `runners` of a host that has devices of these types."""
     found = value.mapping(known=(*_KEYS, _BY_DRIVER_TYPE))
     host = _read(found, RunnerNames())
     special: dict[str, RunnerNames] = {}
     if _BY_DRIVER_TYPE in found:
-        known = tuple(dict.fromkeys(device.driver_type for device in devices))
+        known = tuple(dict.fromkeys(driver_types))
         for driver_type, entry in found[_BY_DRIVER_TYPE].mapping(known=known).items():
             special[driver_type] = _read(entry.mapping(known=_KEYS), host)
             _check_exec(entry, special[driver_type])

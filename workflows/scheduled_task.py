@@ -15,7 +15,7 @@ from temporalio.exceptions import TimeoutError as ActivityTimeout
 
 from toolcrib.scheduling.claims import report_fault
 from toolcrib.scheduling.errors import ErrorBody, InvalidRequest, LeaseSuperseded
-from toolcrib.scheduling.lease import Attempt, Lease
+from toolcrib.scheduling.lease import HOST_CARE, Attempt, Lease
 from toolcrib.scheduling.messages import (
     Admission,
     Assignment,
@@ -268,7 +268,7 @@ class ScheduledTask:
             task_queue=host_queue(lease.host_id),
             schedule_to_start_timeout=timedelta(seconds=max(lease.claim_by - workflow.time(), 0.001)),
             heartbeat_timeout=timedelta(seconds=lease.ttl),
-            start_to_close_timeout=timedelta(seconds=timeout + 2 * lease.ttl),
+            start_to_close_timeout=timedelta(seconds=timeout + HOST_CARE + 2 * lease.ttl),
             retry_policy=ONCE,
             cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
             summary=f"attempt {lease.attempt} on {lease.device_key}",
@@ -358,13 +358,19 @@ def _understood(activity: workflow.ActivityHandle[Any]) -> Report | None:
 
 
 def _confirmed(activity: workflow.ActivityHandle[Any], attempt: Attempt) -> bool:
-    """Return whether a host says itself that nothing of a lease runs any more; of an unclaimed one nothing ever did."""
+    """Return whether a host says itself that nothing of a lease runs any more; of an unclaimed one nothing ever did.
+
+    If it also says why its device is not clean, that is noted.
+    """
     if activity.cancelled() or activity.exception() is not None:
         return attempt.claimed_at is None and not _timed_out(activity)
     report = _understood(activity)
     if report is None or report.outcome is ReportOutcome.ABANDONED:
         return False
-    return report_fault(attempt, report) is None
+    if report_fault(attempt, report) is not None:
+        return False
+    attempt.dirty = report.dirty
+    return True
 
 
 def _timed_out(activity: workflow.ActivityHandle[Any]) -> bool:

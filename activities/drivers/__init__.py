@@ -1,4 +1,7 @@
-"""Drivers get a device ready for a lease, and clean it afterwards. One file each; others come by entry point."""
+"""Drivers get a device ready for a lease, and clean it afterwards. One file each; others come by entry point.
+
+Those of others run aside, as runners do: see `toolcrib.activities.drivers.care`. docs/drivers.md says how to write one.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,16 @@ SHIPPED: Final = {"local": "toolcrib.activities.drivers.local:LocalDriver"}
 
 
 class Driver(Protocol):
-    """Prepares devices of one kind; one instance serves all of a host's, several at a time."""
+    """Prepares devices of one kind; one instance serves all of a host's, several at a time.
+
+    It may have two more methods. Each call of one, but for `physical_id`, has a time limit, see `Limits`.
+
+    `async def check(self, device, context) -> None` is called before `prepare`, and raises if the device is not fit for
+    work: an error that counts as one of `prepare` does.
+
+    `async def find(self, count, properties) -> Sequence[FoundDevice]` is called when the host starts, for an entry of
+    the host file that has no id. `count` is how many devices the entry asks for, or None; `properties` are the entry's.
+    """
 
     def physical_id(self, device: DeviceSpec, host_id: str) -> str:
         """Return what names the physical device on this machine, its kind included, such as `adb/R58M123ABC`.
@@ -30,7 +42,7 @@ class Driver(Protocol):
     async def clean(self, device: DeviceSpec, context: LeaseContext) -> None:
         """Leave the device fit for the next lease.
 
-        Called once the work is gone, also when `prepare` failed or was cancelled.
+        Called once the work is gone, with all processes of the lease, also when `prepare` failed or was cancelled.
         """
 
 

@@ -20,6 +20,7 @@ from toolcrib.activities.run_records import RunRecords
 from toolcrib.activities.runners.under_lease import HostWork, LeasedRuns
 from toolcrib.client import PoolView
 from toolcrib.scheduling.names import host_queue, host_work_queue
+from toolcrib.worker.found_devices import load_drivers
 from toolcrib.worker.host_agent import HostAgent
 from toolcrib.worker.host_file import HostFile
 from toolcrib.worker.runner_names import RunnerNames
@@ -104,7 +105,8 @@ async def test_a_lease_that_reaches_a_worker_that_stops_is_returned(lab: Lab, tm
     runs = LeasedRuns(lab.client, "a", "lab", RunRecords(tmp_path / "runs"))
     work = HostWork(host_id="a", runs=runs, plugins=Brought())
     possessions, folders = Possessions(guard, locks, served), LeaseFolders(tmp_path, "a")
-    agent = HostAgent(lab.client, file, await lab.enroll("a"), guard, possessions, folders, work)
+    key, drivers = await lab.enroll("a"), load_drivers(file)
+    agent = HostAgent(lab.client, file, key, drivers, guard, possessions, folders, work)
     async with Worker(lab.client, task_queue=host_work_queue("a"), activities=[agent.presence.presence]):
         registering = asyncio.create_task(agent.stay_registered())
         await agent.registered.wait()

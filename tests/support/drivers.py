@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
+import threading
+import time
 from pathlib import Path
 
 from toolcrib.activities.context import LeaseContext
@@ -41,11 +42,11 @@ def flaky_slot(device_id: str) -> DeviceSpec:
 
 
 class Slow:
-    """A driver whose clean-up lasts until the test lets it end."""
+    """A driver whose clean-up lasts until the test lets it end. It blocks: it has a thread of its own."""
 
     def __init__(self) -> None:
         self.cleans: list[str] = []
-        self.may_end = asyncio.Event()
+        self.may_end = threading.Event()
 
     def physical_id(self, device: DeviceSpec, host_id: str) -> str:
         """Return host and device."""
@@ -57,7 +58,7 @@ class Slow:
     async def clean(self, device: DeviceSpec, context: LeaseContext) -> None:
         """Say so, and take as long as the test wants."""
         self.cleans.append(context.lease.id)
-        await self.may_end.wait()
+        self.may_end.wait()
 
 
 class Deadly(Flaky):
@@ -72,6 +73,21 @@ class Deadly(Flaky):
         return f"deadly/{host_id}/{device.id}"
 
 
+class Wiping(Flaky):
+    """A driver that blocks while it prepares, for the property `seconds`; of broken devices the clean-up fails."""
+
+    async def prepare(self, device: DeviceSpec, context: LeaseContext) -> None:
+        """Block."""
+        time.sleep(float(device.properties["seconds"]))  # noqa: ASYNC251 - that is the point
+
+    async def clean(self, device: DeviceSpec, context: LeaseContext) -> None:
+        """Fail for a device that is broken."""
+        if device.id in self.broken:
+            raise RuntimeError("it is not wiped")
+
+
 slow = Slow()
 SLOW = "support.drivers:slow"
+wiping = Wiping()
+WIPING = "support.drivers:wiping"
 DEADLY = "support.drivers:Deadly"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from toolcrib.activities.drivers.finding import DeviceSearch
 from toolcrib.scheduling.device import DeviceSpec
 from toolcrib.scheduling.errors import InvalidRequest
 from toolcrib.worker.host_file import HostFile, load_host_file
@@ -77,6 +78,30 @@ def test_only_id_and_devices_are_needed(tmp_path: Path) -> None:
     host = load_host_file(written(tmp_path, "host: {id: h, devices: [{id: a, driver: local}]}"))
     assert (host.pool, host.runners, host.definitions, host.drain_timeout) == ("default", RunnerNames(), None, 600.0)
     assert host.progress_throttle == 0.25
+
+
+def test_an_entry_without_an_id_is_for_its_driver_to_find(tmp_path: Path) -> None:
+    """It stands for what the driver finds when the host starts: so many devices, or all there are."""
+    text = """\
+host:
+  id: h
+  devices:
+    - {driver: browser, count: 2, tags: [linux], properties: {window_size: 1280x720}}
+    - {id: slot-1, driver: local}
+    - {driver: adb, driver_type: phone}
+"""
+    host = load_host_file(written(tmp_path, text))
+    assert [device.id for device in host.devices] == ["slot-1"]
+    assert host.searches == (
+        DeviceSearch(
+            driver="browser",
+            driver_type="browser",
+            tags=("linux",),
+            properties={"window_size": "1280x720"},
+            count=2,
+        ),
+        DeviceSearch(driver="adb", driver_type="phone"),
+    )
 
 
 def test_plain_seconds_are_a_duration(tmp_path: Path) -> None:
@@ -162,6 +187,10 @@ def test_what_only_looks_odd_is_a_text(tmp_path: Path, tag: str) -> None:
         ("driver: ''", "5:24: host.devices[1].driver: '' is not 1 to 64 of A-Z a-z 0-9 . _ : -"),
         ("drivre: local", "5:16: host.devices[1].drivre: unknown key; did you mean driver?"),
         ("tags: [a]", "5:7: host.devices[1]: has no driver"),
+        (
+            "driver: local, count: 2",
+            "5:38: host.devices[1].count: a device that has an id is one; leave out one of the two",
+        ),
         ("driver: local, id: d3", "5:31: host.devices[1].id: given twice; the first one is on line 5"),
         ("driver: local, properties: [a]", "5:43: host.devices[1].properties: must be a mapping"),
         ("driver: local, properties: {n: 3}", "5:47: host.devices[1].properties.n: 3 is a number, put it in quotes"),
@@ -271,6 +300,13 @@ host:
         "adb": RunnerNames(goal="exec", workflow="python", command=(f"{tmp_path}/bin/agent", "--goal={goal}", "{{x}}")),
         "tablet": RunnerNames(goal="exec", workflow="python", command=("agent",)),
     }
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "1001", "1.5", "two", "1e1"])
+def test_a_count_is_a_plain_number(tmp_path: Path, count: str) -> None:
+    """From 1 to 1,000."""
+    said = refusal(tmp_path, f"host:\n  id: h\n  devices:\n    - {{driver: browser, count: {count}}}\n")
+    assert said == f"4:32: host.devices[0].count: '{count}' is not a number from 1 to 1,000"
 
 
 def test_a_device_id_is_given_once(tmp_path: Path) -> None:

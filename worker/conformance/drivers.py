@@ -7,7 +7,7 @@ import contextlib
 
 from toolcrib.activities.context import LeaseContext
 from toolcrib.activities.drivers import Driver
-from toolcrib.activities.lease_run import CLEAN_WITHIN
+from toolcrib.activities.drivers.care import LIMITS
 from toolcrib.scheduling.device import DeviceSpec
 from toolcrib.worker.conformance.leases import HOST_ID, leased, run
 
@@ -68,5 +68,6 @@ class DriverConformance:
 
 
 async def _cleaned(driver: Driver, device: DeviceSpec, context: LeaseContext) -> None:
-    async with asyncio.timeout(CLEAN_WITHIN):
+    await context.guard.end(context.lease.id)
+    async with asyncio.timeout(LIMITS.clean):
         await driver.clean(device, context)
