@@ -12,7 +12,10 @@ from toolcrib.activities.loading import load
 from toolcrib.scheduling.device import DeviceSpec
 
 GROUP: Final = "toolcrib.drivers"
-SHIPPED: Final = {"local": "toolcrib.activities.drivers.local:LocalDriver"}
+SHIPPED: Final = {
+    "browser": "toolcrib.activities.drivers.browser:BrowserDriver",
+    "local": "toolcrib.activities.drivers.local:LocalDriver",
+}
 
 
 class Driver(Protocol):
