@@ -46,7 +46,7 @@ class BrowserDriver:
         Raises:
             InvalidRequest: there is no Chromium on this host, or nobody said how many.
         """
-        _program(properties)
+        program(properties)
         return numbered("browser", count)
 
     def physical_id(self, device: DeviceSpec, host_id: str) -> str:
@@ -76,7 +76,12 @@ class BrowserDriver:
             await asyncio.to_thread(shutil.rmtree, folder)
 
 
-def _program(properties: Mapping[str, str]) -> str:
+def program(properties: Mapping[str, str]) -> str:
+    """Return the path of the Chromium that the properties name, or that this host has.
+
+    Raises:
+        InvalidRequest: there is none.
+    """
     wanted = properties.get("executable")
     names = (wanted,) if wanted else PROGRAMS
     for name in names:
@@ -94,7 +99,7 @@ def _command(properties: Mapping[str, str], folder: Path) -> list[str]:
     Raises:
         InvalidRequest: there is none, or a property makes no sense.
     """
-    command = [_program(properties), *_FLAGS, f"--user-data-dir={folder / 'profile'}"]
+    command = [program(properties), *_FLAGS, f"--user-data-dir={folder / 'profile'}"]
     headless = properties.get("headless", "yes")
     if headless not in ("yes", "no"):
         raise InvalidRequest(f"property headless: {headless!r} is neither 'yes' nor 'no'")
