@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,11 +30,33 @@ _PROGRAM: Final = (sys.executable, "-c", "from toolcrib.client.cli import main; 
 
 @dataclass(frozen=True)
 class Lab:
-    """A running lab."""
+    """A running lab, and the means to add to it."""
 
     crib: Toolcrib
     ui: str
+    home: Path
     log: Path
+    environment: Mapping[str, str]
+    parts: AsyncExitStack
+
+    async def start(self, *command: str, cwd: Path | None = None, stdout: int | None = None) -> Process:
+        """Start a process that is ended with the lab; what it says is logged, unless `stdout` takes it."""
+        with self.log.open("ab") as output:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                cwd=cwd,
+                env=self.environment,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output if stdout is None else stdout,
+                stderr=output,
+                start_new_session=True,
+            )
+        self.parts.push_async_callback(_stop, process)
+        return process
+
+    async def start_worker(self, *options: str, cwd: Path | None = None) -> Process:
+        """Start `toolcrib worker` with these options."""
+        return await self.start(*_PROGRAM, "worker", *options, cwd=cwd)
 
 
 @asynccontextmanager
@@ -48,15 +70,16 @@ async def lab() -> AsyncIterator[Lab]:
         folder = Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="toolcrib-demo-")))
         server = await parts.enter_async_context(EmbeddedServer(port=0, ui_port=0))
         client = await connect_to(plain_target(server.address))
-        found = Lab(Toolcrib(client, pool=POOL), server.ui_url, folder / "log")
         environment = _environment(folder, server.address)
+        crib = Toolcrib(client, pool=POOL)
+        found = Lab(crib, server.ui_url, folder / "home", folder / "log", environment, parts)
         await ensure_pool(client, POOL, PoolConfig(max_concurrent=None))
-        processes = [await _start(parts, found.log, environment, "--role", "scheduler")]
+        processes = [await found.start_worker("--role", "scheduler")]
         for host in HOSTS:
-            await found.crib.pool().enroll_host(host, create_key(folder / "home", host).public)
+            await crib.pool().enroll_host(host, create_key(found.home, host).public)
             config = folder / f"{host}.yaml"
             config.write_text(_host_file(host), encoding="utf-8")
-            processes.append(await _start(parts, found.log, environment, "--role", "host", "--config", str(config)))
+            processes.append(await found.start_worker("--role", "host", "--config", str(config)))
         await _until_ready(found, processes)
         yield found
 
@@ -81,22 +104,6 @@ def _host_file(host: str) -> str:
     return (
         f"host:\n  id: {host}\n  pool: {POOL}\n  drain_timeout: 5s\n  devices:\n{devices}  runners: {{goal: shell}}\n"
     )
-
-
-async def _start(parts: AsyncExitStack, log: Path, environment: dict[str, str], *arguments: str) -> Process:
-    with log.open("ab") as output:
-        process = await asyncio.create_subprocess_exec(
-            *_PROGRAM,
-            "worker",
-            *arguments,
-            env=environment,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-    parts.push_async_callback(_stop, process)
-    return process
 
 
 async def _stop(process: Process) -> None:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from toolcrib.client.demo.browser import show_browser
 from toolcrib.client.demo.jobs import JOBS, faults, overlaps, ran, waited
 from toolcrib.client.demo.lab import Lab, lab
 from toolcrib.client.task import TaskHandle
@@ -33,7 +34,7 @@ async def run_demo() -> bool:
         handles = await running.crib.submit_many([job.request for job in JOBS])
         console.print(f"{len(handles)} tasks submitted to pool demo; four can run at once.\n")
         views = await _follow(console, handles)
-        return _conclude(console, running, views)
+        return _conclude(console, running, views) and await show_browser(console, running)
 
 
 async def _follow(console: Console, handles: Sequence[TaskHandle]) -> list[TaskView]:
