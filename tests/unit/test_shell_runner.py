@@ -102,7 +102,7 @@ async def test_goal_of_any_length(tmp_path: Path) -> None:
     assert result["output"] == "ran\n"
 
 
-async def test_any_amount_of_output_in_flat_memory(tmp_path: Path) -> None:
+async def test_case_c05_any_amount_of_output_in_flat_memory(tmp_path: Path) -> None:
     """300 MB of output and a line of 5 MB never block the command; the worker keeps the last 8 KiB and the count."""
     goal = "yes | head -c 300000000; head -c 5000000 /dev/zero | tr '\\0' y; echo; echo LAST-LINE >&2; exit 3"
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
