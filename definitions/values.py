@@ -1,0 +1,141 @@
+"""What references stand for while a definition runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from toolcrib.definitions.references import Comparison, Literally, Operand, Reference, parts_of
+from toolcrib.definitions.steps import StepEnd
+
+MAX_VALUE_BYTES: Final = 128 * 1024 - 1
+"""Of one text whose references were replaced: no process takes a longer variable or argument."""
+_PRINTED: Final = ("stdout", "stderr")
+
+
+class ValueFault(Exception):
+    """A reference cannot be replaced; the message says why."""
+
+
+class Values:
+    """The inputs, and what came of the steps up to now."""
+
+    def __init__(self, inputs: Mapping[str, Any], ends: Mapping[str, StepEnd]) -> None:
+        """`ends` may grow meanwhile."""
+        self._inputs = inputs
+        self._ends = ends
+
+    def filled(self, value: Any) -> Any:
+        """Return a value with its references replaced: a text that is nothing but one becomes what that stands for.
+
+        Raises:
+            ValueFault: what was printed is not there as a whole, or the text becomes too long.
+        """
+        if isinstance(value, str):
+            parts = parts_of(value)
+            alone = len(parts) == 1 and isinstance(parts[0], Reference)
+            return self._whole(parts[0]) if alone and isinstance(parts[0], Reference) else self.text(value)
+        if isinstance(value, dict):
+            return {key: self.filled(child) for key, child in value.items()}
+        return [self.filled(child) for child in value] if isinstance(value, list) else value
+
+    def text(self, template: str, *, trimmed: bool = True) -> str:
+        """Return a text with its references replaced; `trimmed`: without the line breaks that outputs end with.
+
+        Raises:
+            ValueFault: what was printed is not there as a whole, or the text becomes too long.
+        """
+        written, size = [], 0
+        for part in parts_of(template):
+            text = part if isinstance(part, str) else as_text(self._whole(part, trimmed=trimmed))
+            written.append(text)
+            size += len(text.encode(errors="replace"))
+            if size > MAX_VALUE_BYTES:
+                raise ValueFault(f"is longer than {MAX_VALUE_BYTES:,} bytes with what it refers to")
+        return "".join(written)
+
+    def stdin(self, template: str) -> tuple[str | None, str | None]:
+        """Return what a step gets as input: a text; or the log of what it is, if that is all that another step printed.
+
+        Raises:
+            ValueFault: what was printed is not there as a whole, or the text becomes too long.
+        """
+        parts = parts_of(template)
+        if len(parts) == 1 and isinstance(parts[0], Reference) and parts[0].field in _PRINTED:
+            end = self._ends[parts[0].name]
+            return None, end.stdout_log if parts[0].field == "stdout" else end.stderr_log
+        return self.text(template, trimmed=False), None
+
+    def holds(self, comparison: Comparison) -> bool:
+        """Return whether a comparison holds. What is not there, or of another kind, is equal to nothing.
+
+        Raises:
+            ValueFault: what was printed is not there as a whole.
+        """
+        left, right = map(self._operand, comparison.operands)
+        if comparison.operator in ("==", "!="):
+            equal = _kind(left) == _kind(right) and left == right and left is not None
+            return equal is (comparison.operator == "==")
+        if not _kind(left) == _kind(right) == "number":
+            return False
+        match comparison.operator:
+            case "<":
+                return bool(left < right)
+            case "<=":
+                return bool(left <= right)
+            case ">":
+                return bool(left > right)
+            case _:
+                return bool(left >= right)
+
+    def outputs(self, templates: Mapping[str, str]) -> dict[str, Any]:
+        """Return the outputs; what was printed is there as far as it is kept.
+
+        Raises:
+            ValueFault: one becomes too long; the message names it.
+        """
+        lenient = _Lenient(self._inputs, self._ends)
+        filled = {}
+        for name, template in templates.items():
+            try:
+                filled[name] = lenient.filled(template)
+            except ValueFault as fault:
+                raise ValueFault(f"outputs.{name}: {fault}") from None
+        return filled
+
+    def _operand(self, operand: Operand) -> Any:
+        return operand.value if isinstance(operand, Literally) else self._whole(operand)
+
+    def _whole(self, reference: Reference, *, trimmed: bool = True) -> Any:
+        if reference.field is None:
+            return self._inputs[reference.name]
+        end = self._ends[reference.name]
+        if reference.field == "stdout" and end.omitted_bytes:
+            self._cut(reference, end)
+        value = getattr(end, reference.field)
+        return value.rstrip("\n") if trimmed and reference.field in _PRINTED else value
+
+    def _cut(self, reference: Reference, end: StepEnd) -> None:
+        raise ValueFault(
+            f"{reference} is too long for here, only its last {len(end.stdout.encode()):,} bytes are kept; give it to "
+            f"a step as the whole of its stdin, or read it from $TOOLCRIB_ARTIFACTS/{end.stdout_log}"
+        )
+
+
+class _Lenient(Values):
+    def _cut(self, reference: Reference, end: StepEnd) -> None:
+        """Take what is kept: the result says of every step how much was omitted."""
+
+
+def as_text(value: Any) -> str:
+    """Return a value as it stands within a text: nothing for what is not there, else as JSON has it."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    return "number" if isinstance(value, int | float) else type(value).__name__
