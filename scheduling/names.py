@@ -16,6 +16,7 @@ DEVICE_POOL: Final = "DevicePool"
 SCHEDULED_TASK: Final = "ScheduledTask"
 EXTERNAL_TASK: Final = "ExternalTask"
 HOST: Final = "Host"
+DEFINITION_RUN: Final = "DefinitionRun"
 
 SEARCH_ATTRIBUTES: Final = ("ToolcribPool", "ToolcribStatus", "ToolcribDevice", "ToolcribHost", "ToolcribGroup")
 """All of type Keyword."""

@@ -8,6 +8,7 @@ from typing import Final
 
 from toolcrib.activities.drivers.finding import DeviceSearch
 from toolcrib.activities.progress import THROTTLE
+from toolcrib.activities.yaml_file import read_yaml
 from toolcrib.definitions.yaml_value import YamlValue
 from toolcrib.scheduling.constraints import checked_tag, checked_tags
 from toolcrib.scheduling.device import DeviceSpec
@@ -15,7 +16,6 @@ from toolcrib.scheduling.durations import parse_duration
 from toolcrib.scheduling.names import DEFAULT_POOL, checked_name
 from toolcrib.scheduling.quoting import shown
 from toolcrib.worker.runner_names import RunnerNames, read_runners
-from toolcrib.worker.yaml_file import read_yaml
 
 DEFAULT_DRAIN_TIMEOUT: Final = 600.0
 MAX_COUNT: Final = 1_000

@@ -23,6 +23,7 @@ GOAL_RUNNERS: Final = {
     "shell": "toolcrib.activities.runners.shell:ShellRunner",
 }
 WORKFLOW_RUNNERS: Final = {
+    "definition": "toolcrib.activities.runners.definition:DefinitionRunner",
     "python": "toolcrib.activities.runners.python:PythonWorkflows",
     "temporal": "toolcrib.activities.runners.temporal:TemporalRunner",
 }

@@ -28,8 +28,8 @@ class Command:
     """Variables beyond those of the lease, over which these win."""
     cwd: Path | None = None
     """The working folder; the lease's own by default."""
-    stdin: bytes | None = None
-    """What the command can read; nothing by default."""
+    stdin: bytes | Path | None = None
+    """What the command can read, or the file with it; nothing by default."""
 
 
 async def run_command(
@@ -74,10 +74,10 @@ async def _start(command: Command, context: LeaseContext, stdout: Output, stderr
         stderr.handed_over()
 
 
-def _readable(content: bytes | None) -> int:
+def _readable(content: bytes | Path | None) -> int:
     """Return a file to read `content` from: unlike a pipe, it needs nobody who writes while the command runs."""
-    if content is None:
-        return os.open(os.devnull, os.O_RDONLY)
+    if content is None or isinstance(content, Path):
+        return os.open(content or os.devnull, os.O_RDONLY)
     with os.fdopen(os.memfd_create("stdin"), "wb") as file:
         file.write(content)
         file.flush()

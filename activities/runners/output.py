@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from collections.abc import Callable
 from types import TracebackType
 from typing import Final
 
@@ -20,8 +21,13 @@ class Output:
     Use it as a context manager, within a running loop. What `lines` takes out is not remembered.
     """
 
-    def __init__(self, lines: ProgressLines) -> None:
+    def __init__(
+        self, lines: ProgressLines, *, kept: int = KEPT_BYTES, log: Callable[[bytes], object] | None = None
+    ) -> None:
+        """`kept` bytes are remembered; `log` gets all of it, piece by piece."""
         self._lines = lines
+        self._limit = kept
+        self._log = log
         self._tail = b""
         self._seen = 0
         self._read_end, self._write_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -59,7 +65,7 @@ class Output:
 
     @property
     def text(self) -> str:
-        """The last 8 KiB, beginning with a whole character; what is not UTF-8 is replaced."""
+        """The end of it, beginning with a whole character; what is not UTF-8 is replaced."""
         return self._kept.decode(errors="replace")
 
     @property
@@ -85,4 +91,6 @@ class Output:
 
     def _remember(self, printed: bytes) -> None:
         self._seen += len(printed)
-        self._tail = (self._tail + printed)[-KEPT_BYTES:]
+        self._tail = (self._tail + printed)[-self._limit :]
+        if self._log is not None and printed:
+            self._log(printed)

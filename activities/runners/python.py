@@ -46,24 +46,45 @@ class PythonFunctions:
             InfrastructureFailed: it has raised that.
             SpawnFailed, GuardLost, NotKilled: see `run_command`.
         """
-        if not _FUNCTION.fullmatch(function):
-            raise RunFailed(f"{shown(function)} is not package.module:function", hint="Name a function of a module.")
-        request = {"function": function, "inputs": dict(inputs), "path": self._path}
         answer = context.folder / ANSWER
-        argv = [sys.executable, "-P", "-u", str(_MAIN), str(answer)]
         with Output(ProgressLines(context.progress)) as output:
             try:
-                command = Command(argv=argv, stdin=json.dumps(request).encode())
+                command = self.command(function, inputs, answer)
                 code = await run_command(command, context, stdout=output, stderr=output)
             except asyncio.CancelledError:
                 context.partial_result = command_result(None, output)
                 raise
             printed = command_result(code, output)
-        if not answer.exists():
-            raise RunFailed(
-                f"{function} {how_it_ended(code)} before it returned", hint=see_output(context), result=printed
-            )
-        return _outcome(_read(answer), printed, context)
+        try:
+            return result_of(function, answer, code)
+        except RunFailed as failure:
+            hint = failure.hint or see_output(context)
+            result = printed if failure.result is None else failure.result
+            raise RunFailed(failure.message, hint=hint, code=failure.error_code, result=result) from None
+
+    def command(self, function: str, inputs: Mapping[str, Any], answer: Path) -> Command:
+        """Return the command that calls a function and writes to the file `answer` what it came to: see `result_of`.
+
+        Raises:
+            RunFailed: what is to name a function does not.
+        """
+        if not _FUNCTION.fullmatch(function):
+            raise RunFailed(f"{shown(function)} is not package.module:function", hint="Name a function of a module.")
+        request = {"function": function, "inputs": dict(inputs), "path": self._path}
+        argv = [sys.executable, "-P", "-u", str(_MAIN), str(answer)]
+        return Command(argv=argv, stdin=json.dumps(request).encode())
+
+
+def result_of(function: str, answer: Path, code: int) -> Any:
+    """Return what a function returned whose process has ended with exit code `code`.
+
+    Raises:
+        RunFailed: it cannot be imported, has other parameters, has raised, or has ended the process.
+        InfrastructureFailed: it has raised that.
+    """
+    if not answer.exists():
+        raise RunFailed(f"{function} {how_it_ended(code)} before it returned")
+    return _outcome(_read(answer))
 
 
 class PythonWorkflows:
@@ -110,13 +131,11 @@ def _read(answer: Path) -> dict[str, Any]:
     return read
 
 
-def _outcome(answer: Mapping[str, Any], printed: dict[str, Any], context: LeaseContext) -> Any:
+def _outcome(answer: Mapping[str, Any]) -> Any:
     """Return the result, or raise what the function has raised."""
     if "result" in answer:
         return answer["result"]
     body = answer.get("failed") or answer["infrastructure"]
-    hint = body.get("hint") or see_output(context)
     if "infrastructure" in answer:
-        raise InfrastructureFailed(body["message"], hint=hint)
-    result = body.get("result")
-    raise RunFailed(body["message"], hint=hint, code=body.get("code"), result=printed if result is None else result)
+        raise InfrastructureFailed(body["message"], hint=body.get("hint"))
+    raise RunFailed(body["message"], hint=body.get("hint"), code=body.get("code"), result=body.get("result"))

@@ -56,11 +56,12 @@ def see_output(context: LeaseContext) -> str:
 
 
 def _failure(code: int, result: dict[str, Any], context: LeaseContext) -> RunFailed:
-    what, said = f"command {how_it_ended(code)}", _last_line(result["output"])
+    what, said = f"command {how_it_ended(code)}", last_line(result["output"])
     return RunFailed(f"{what}: {said}" if said else what, hint=see_output(context), result=result)
 
 
-def _last_line(text: str) -> str:
+def last_line(text: str) -> str:
+    """Return the last line in which something stands, printable and not too long; it may be empty."""
     lines = ["".join(filter(str.isprintable, " ".join(line.split()))) for line in text.splitlines()]
     last = next((line for line in reversed(lines) if line), "")
     return last if len(last) <= QUOTED else "…" + last[1 - QUOTED :]

@@ -24,8 +24,8 @@ async def validate(
 
     What is wrong is said with line and column. Nothing is run, and no server is needed.
     """
+    from toolcrib.activities.definition_files import load_definition
     from toolcrib.client.cli.definition_text import described
-    from toolcrib.worker.definition_files import load_definition
 
     definition = load_definition(file)
     if session.as_json:

@@ -65,13 +65,21 @@ class Lab:
         machine: str = "here",
         throttle: float = THROTTLE,
         plugins: Sequence[str] = (),
+        definitions: Path | None = None,
     ) -> AsyncIterator[HostAgent]:
         """Run a host that is registered with its pool; `goal` and `workflow` name its runners.
 
         On another `machine` it has the same key, and no locks or files in common.
         """
         runners = RunnerNames(goal=goal, workflow=workflow)
-        file = HostFile(id=host_id, devices=tuple(devices), pool=pool, runners=runners, progress_throttle=throttle)
+        file = HostFile(
+            id=host_id,
+            devices=tuple(devices),
+            pool=pool,
+            runners=runners,
+            definitions=definitions,
+            progress_throttle=throttle,
+        )
         await self.enroll(host_id, pool=pool)
         home = self.folder / machine / host_id
         shutil.copytree(self.folder / "keys", home / "keys", dirs_exist_ok=True)
