@@ -28,13 +28,13 @@ from toolcrib.scheduling.messages import (
     Settlement,
 )
 from toolcrib.scheduling.pool import Held, PoolState
+from toolcrib.scheduling.ranking import Ranking
 from toolcrib.scheduling.registration import device_freed, leave_host, register_host, silence_host
 from toolcrib.scheduling.room import no_room
 from toolcrib.scheduling.service import carry_out, check_order
-from toolcrib.scheduling.strategies import STRATEGIES, Rank, StrategyRegistry, checked_rank
+from toolcrib.scheduling.strategies import STRATEGIES, StrategyRegistry
 from toolcrib.scheduling.waiting import TaskQueue, Waiting
 
-MAX_PROBLEM_LENGTH: Final = 500
 MAX_AVOIDED: Final = 5
 """Devices that one task avoids, those that it had last: they are part of the pool's state."""
 RENEW_PLACE_AFTER: Final = 600.0
@@ -47,7 +47,8 @@ class TaskScheduler:
     def __init__(self, state: PoolState, registry: StrategyRegistry = STRATEGIES) -> None:
         self._state = state
         self._registry = registry
-        self._queue = self._index(state.queue)
+        self._ranking = Ranking(state, registry)
+        self._queue = self._ranking.queue_of(state.queue)
         self._inquiry = Inquiry(state, self._queue)
 
     @property
@@ -147,12 +148,11 @@ class TaskScheduler:
             return []
         grants: list[Lease] = []
         try:
-            strategy = self._registry.get(self.config.strategy)
-            for task, device in matches(self._queue, idle, self.coming, strategy, lambda: self.below_cap):
+            for task, device in matches(self._queue, idle, self.coming, self._ranking.strategy, lambda: self.below_cap):
                 grants.append(self._grant(task, device, now))
             self._state.problem = None
         except Exception as error:  # noqa: BLE001 - a third party's strategy must not take the pool down
-            self._note_problem(error)
+            self._ranking.failed(error)
         return grants
 
     # ---- delivery, and tasks that are gone
@@ -269,7 +269,7 @@ class TaskScheduler:
         self._registry.get(config.strategy)
         waiting = self._queue.in_order()
         self._state.config, self._state.problem = config, None
-        self._queue = self._index(waiting)
+        self._queue = self._ranking.queue_of(waiting)
         self._inquiry = Inquiry(self._state, self._queue)
         self.assign(now)
 
@@ -379,23 +379,6 @@ class TaskScheduler:
             lease=held.lease if held and is_out else None,
             refused=refused,
         )
-
-    def _index(self, tasks: Iterable[Waiting]) -> TaskQueue:
-        queue = TaskQueue(self._rank)
-        for task in tasks:
-            queue.add(task)
-        return queue
-
-    def _rank(self, task: Waiting) -> Rank | None:
-        try:
-            return checked_rank(self._registry.get(self.config.strategy).rank(task))
-        except Exception as error:  # noqa: BLE001 - as in assign()
-            self._note_problem(error)
-            return None
-
-    def _note_problem(self, error: Exception) -> None:
-        problem = f"strategy {self.config.strategy!r}: {type(error).__name__}: {error}"
-        self._state.problem = problem[:MAX_PROBLEM_LENGTH]
 
     def _out(self, lease: Lease) -> Held | None:
         held = self._state.held.get(lease.task_id)

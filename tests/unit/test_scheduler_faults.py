@@ -12,7 +12,8 @@ from toolcrib.scheduling.device import PooledDevice
 from toolcrib.scheduling.messages import SettleKind, Settlement
 from toolcrib.scheduling.pool import dump_state, load_state
 from toolcrib.scheduling.pool_view import pool_details, pool_view
-from toolcrib.scheduling.scheduler import MAX_PROBLEM_LENGTH, TaskScheduler
+from toolcrib.scheduling.ranking import MAX_PROBLEM_LENGTH
+from toolcrib.scheduling.scheduler import TaskScheduler
 from toolcrib.scheduling.strategies import FifoMatch, Rank, StrategyRegistry
 from toolcrib.scheduling.waiting import Waiting
 
