@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from toolcrib.scheduling.errors import InvalidRequest
+from toolcrib.scheduling.references import Offered, runs
 
 MAX_TAG_LENGTH: Final = 128
 MAX_TAGS: Final = 64
@@ -39,6 +40,10 @@ class Describable(Protocol):
     def tags(self) -> tuple[str, ...]:
         """Capabilities."""
 
+    @property
+    def workflows(self) -> Offered:
+        """The workflow references that are run on it."""
+
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Constraints:
@@ -48,6 +53,8 @@ class Constraints:
     tags: tuple[str, ...] = ()
     device_id: str | None = None
     host_id: str | None = None
+    workflow: str | None = None
+    """A reference that its host runs on it."""
 
     def matches(self, device: Describable) -> bool:
         """Return whether `device` meets every condition; it may well have more tags than are asked for."""
@@ -57,6 +64,7 @@ class Constraints:
             and (self.host_id is None or self.host_id == device.host_id)
             and all(tag in device.tags for tag in self.tags)
             and (self.for_work or not is_reserved(device))
+            and (self.workflow is None or runs(device.workflows, self.workflow))
         )
 
     @property
@@ -68,6 +76,7 @@ class Constraints:
         named = {"driver type": self.driver_type, "device": self.device_id, "host": self.host_id}
         parts = [f"{name} {value}" for name, value in named.items() if value is not None]
         parts += [f"tag {tag}" for tag in self.tags]
+        parts += [] if self.workflow is None else [f"workflow {self.workflow}"]
         return ", ".join(parts) or "any device"
 
 

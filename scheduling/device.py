@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
 
 from toolcrib.scheduling.names import device_key
+from toolcrib.scheduling.references import Offered
 
 
 class DeviceState(StrEnum):
@@ -42,6 +46,8 @@ class PooledDevice:
     since: float
     """When it got into this state, in unix seconds."""
     properties: dict[str, str] = field(default_factory=dict)
+    workflows: Annotated[Offered, Field(exclude=True)] = None
+    """The references that its host runs on it; kept once, with the host."""
     in_service: bool = True
     reason: str | None = None
     failures: int = 0

@@ -118,10 +118,19 @@ class UnknownStrategy(ToolcribError):
 
 
 class UnknownDefinition(ToolcribError):
-    """No workflow definition of that name and version exists."""
+    """No host of the pool has a workflow of that name and version."""
 
     code = "unknown_definition"
     exit_code = 4
+
+    @classmethod
+    def named(cls, reference: str, pool: str, near: Iterable[str]) -> UnknownDefinition:
+        """Return the error for `reference`, which no host of `pool` has; those that are `near` may be meant."""
+        meant = ", ".join(near)
+        return cls(
+            f"no host of pool {pool!r} has the workflow {shown(reference)}",
+            hint=f"{f'Did you mean {meant}? ' if meant else ''}See: toolcrib definition list --pool {pool}",
+        )
 
 
 class UnknownTask(ToolcribError):

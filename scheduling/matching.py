@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from toolcrib.scheduling.constraints import Constraints
 from toolcrib.scheduling.device import PooledDevice
 from toolcrib.scheduling.quoting import shown
+from toolcrib.scheduling.references import runs
 from toolcrib.scheduling.strategies import AssignmentStrategy
 from toolcrib.scheduling.waiting import TaskQueue, Waiting
 
@@ -79,6 +80,7 @@ class _Offers:
         self._hosts = frozenset(device.host_id for device in devices)
         self._types = frozenset(device.driver_type for device in devices)
         self._tags = frozenset(tag for device in devices for tag in device.tags)
+        self._workflows = frozenset(device.workflows for device in devices)
 
     def may_meet(self, demand: Constraints) -> bool:
         """Return False if no device matches, True if one might."""
@@ -87,6 +89,7 @@ class _Offers:
             and (demand.host_id is None or demand.host_id in self._hosts)
             and (demand.driver_type is None or demand.driver_type in self._types)
             and self._tags.issuperset(demand.tags)
+            and (demand.workflow is None or any(runs(offered, demand.workflow) for offered in self._workflows))
         )
 
 

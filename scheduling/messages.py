@@ -192,6 +192,8 @@ class HostSnapshot:
     """Those that it works on."""
     served: dict[str, int] = field(default_factory=dict)
     """The highest fencing number that each device has served, by device id."""
+    workflows: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The workflow references that it runs, by driver type; of a type that is missing it does not say."""
     signature: str = ""
     """Of `signatures.registration_statement`, with the host's key."""
 

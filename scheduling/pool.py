@@ -11,10 +11,12 @@ from pydantic import TypeAdapter
 from toolcrib.scheduling.config import PoolConfig
 from toolcrib.scheduling.device import DeviceState, PooledDevice
 from toolcrib.scheduling.lease import Lease
+from toolcrib.scheduling.references import Offered
 from toolcrib.scheduling.waiting import Waiting
 
-SCHEMA: Final = 3
-"""2: devices fail, rest and are quarantined; tasks avoid devices. 3: hosts have keys; leases end slowly. All load."""
+SCHEMA: Final = 4
+"""2: devices fail, rest and are quarantined; tasks avoid devices. 3: hosts have keys; leases end slowly. 4: hosts say
+which workflows they run. All load."""
 
 
 @dataclass(kw_only=True)
@@ -59,6 +61,15 @@ class PooledHost:
     """The serial of the registration under which its worker shows that it lives."""
     reason: str | None = None
     """Why it is not online."""
+    driver_types: tuple[str, ...] = ()
+    """Those of its devices."""
+    workflows: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The references that it runs, by driver type; on devices of other types, anything may be tried."""
+
+    @property
+    def offers(self) -> list[Offered]:
+        """What it runs on each kind of its devices."""
+        return [self.workflows.get(driver_type) for driver_type in self.driver_types]
 
 
 @dataclass(kw_only=True)
@@ -124,4 +135,7 @@ def load_state(data: bytes) -> PoolState:
     """Return the state that `dump_state` wrote, of this version or an earlier one."""
     state = _ADAPTER.validate_json(zlib.decompress(data))
     state.schema = SCHEMA
+    for device in state.devices.values():
+        if (host := state.hosts.get(device.host_id)) is not None:
+            device.workflows = host.workflows.get(device.driver_type)
     return state

@@ -9,7 +9,7 @@ from toolcrib.scheduling.device import DeviceState, PooledDevice
 from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.markdown import as_is
 from toolcrib.scheduling.matching import shunned
-from toolcrib.scheduling.pool import PoolState
+from toolcrib.scheduling.pool import PooledHost, PoolState
 from toolcrib.scheduling.reasons import pending_reason
 from toolcrib.scheduling.scheduler import TaskScheduler
 from toolcrib.scheduling.views import DeviceView, HostView, PendingReason, PoolView, QueuedView, moment
@@ -56,9 +56,16 @@ def host_views(state: PoolState) -> list[HostView]:
             incarnation=host.incarnation,
             last_seen=moment(host.last_seen),
             public_key=host.public_key,
+            workflows=_said(host),
         )
         for host in state.hosts.values()
     ]
+
+
+def _said(host: PooledHost) -> list[str] | None:
+    """Return what a host says that it runs, on whichever of its devices."""
+    said = [offered for offered in host.offers if offered is not None]
+    return sorted({reference: None for offered in said for reference in offered}) if said else None
 
 
 def pool_details(scheduler: TaskScheduler) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Final, Literal
 
 from toolcrib.scheduling.constraints import Constraints, is_reserved
 from toolcrib.scheduling.device import DeviceState, PooledDevice
+from toolcrib.scheduling.references import near, runs
 from toolcrib.scheduling.views import PendingReason
 
 MAX_FAULTS_SAID: Final = 3
@@ -40,15 +42,25 @@ def pending_reason(
     fitting = [device for device in devices if demand.matches(device)]
     if not fitting:
         return PendingReason(code="no_such_device", text=_mismatch(demand, devices))
+    only = _only_there(demand, fitting, devices)
     serving = [state for device in fitting if (state := outlook(device)) is not None]
     if not serving:
-        return PendingReason(code="out_of_service", text=_said({"out of service": len(fitting)}))
+        return PendingReason(code="out_of_service", text=_said({"out of service": len(fitting)}) + only)
     if DeviceState.IDLE in serving:
         if not below_cap:
             return PendingReason(code="cap", text="the pool runs as many tasks at once as max_concurrent allows")
         return PendingReason(code="in_line", text="it waits for its turn")
     kept = [(code, word) for state, (code, word) in _KEPT_BY.items() for _ in range(serving.count(state))]
-    return PendingReason(code=kept[0][0], text=_said(Counter(word for _, word in kept)))
+    return PendingReason(code=kept[0][0], text=_said(Counter(word for _, word in kept)) + only)
+
+
+def _only_there(demand: Constraints, fitting: Sequence[PooledDevice], devices: Sequence[PooledDevice]) -> str:
+    """Say which hosts have the workflow, if there are devices that would do but for that."""
+    if demand.workflow is None or sum(map(replace(demand, workflow=None).matches, devices)) == len(fitting):
+        return ""
+    hosts = list(dict.fromkeys(device.host_id for device in fitting))
+    named = ", ".join(hosts[:MAX_FAULTS_SAID]) + (" and others" if len(hosts) > MAX_FAULTS_SAID else "")
+    return f"; only {named} can run {demand.workflow}"
 
 
 def _said(counts: dict[str, int]) -> str:
@@ -75,11 +87,18 @@ def _mismatch(demand: Constraints, devices: Sequence[PooledDevice]) -> str:
         (what, wanted, offered) for what, wanted, offered in wishes if wanted is not None and wanted not in offered
     ]
     said = [_unoffered(what, wanted, offered) for what, wanted, offered in unmet[:MAX_FAULTS_SAID]]
+    if demand.workflow is not None and not any(runs(device.workflows, demand.workflow) for device in devices):
+        said.insert(0, _unknown_workflow(demand.workflow, devices))
     if len(unmet) > MAX_FAULTS_SAID:
         said.append(f"and {len(unmet) - MAX_FAULTS_SAID} more that no device has")
     if not said and not demand.for_work and all(map(is_reserved, devices)):
         return "all of the pool's devices are slots of applications, for works of theirs alone"
     return "; ".join(said) or f"no single device has all of: {demand}"
+
+
+def _unknown_workflow(wanted: str, devices: Sequence[PooledDevice]) -> str:
+    meant = near(wanted, (reference for device in devices for reference in device.workflows or ()))
+    return f"no host has the workflow {wanted}" + (f"; did you mean {', '.join(meant)}?" if meant else "")
 
 
 def _unoffered(what: str, wanted: str, offered: Sequence[str]) -> str:

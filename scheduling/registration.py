@@ -12,6 +12,7 @@ from toolcrib.scheduling.messages import HostLeaves, HostSilent, HostSnapshot
 from toolcrib.scheduling.names import checked_name, device_key
 from toolcrib.scheduling.pool import PoolState
 from toolcrib.scheduling.quoting import shown
+from toolcrib.scheduling.references import checked_references
 from toolcrib.scheduling.signatures import is_signed, registration_statement
 
 MAX_DEVICES_WEIGHT: Final = 200_000
@@ -40,9 +41,12 @@ def register_host(state: PoolState, snapshot: HostSnapshot, now: float) -> int:
     host.instance, host.serial, host.last_seen = snapshot.instance, snapshot.serial, now
     host.state, host.reason, host.presence = "online", None, snapshot.presence or snapshot.serial
     host.device_ids = [spec.id for spec in snapshot.devices]
+    host.driver_types = tuple(dict.fromkeys(spec.driver_type for spec in snapshot.devices))
+    host.workflows = snapshot.workflows
     for spec in snapshot.devices:
         _register_device(state, snapshot.host_id, spec, now)
     for device in [d for d in state.devices.values() if d.host_id == snapshot.host_id]:
+        device.workflows = host.workflows.get(device.driver_type)
         dropped = device.device_id not in host.device_ids
         in_use = device.state in (DeviceState.LEASED, DeviceState.RELEASING)
         if device.state is DeviceState.OFFLINE or (dropped and not in_use):
@@ -155,7 +159,11 @@ def _checked(snapshot: HostSnapshot) -> HostSnapshot:
         if spec.id in devices:
             raise InvalidRequest(f"devices of host {snapshot.host_id!r}: {spec.id} is there twice")
         devices[checked_name(spec.id, "device_id")] = _checked_device(spec)
-    return replace(snapshot, devices=tuple(devices.values()))
+    workflows = {
+        checked_name(driver_type, "workflows"): checked_references(found, f"workflows of host {snapshot.host_id}")
+        for driver_type, found in snapshot.workflows.items()
+    }
+    return replace(snapshot, devices=tuple(devices.values()), workflows=workflows)
 
 
 def _checked_device(spec: DeviceSpec) -> DeviceSpec:
@@ -173,6 +181,8 @@ def _check_room(state: PoolState, snapshot: HostSnapshot) -> None:
     weight = sum(_weight(d.device_id, d.driver_type, d.tags, d.properties) for d in others)
     weight += sum(_weight(spec.id, spec.driver_type, spec.tags, spec.properties) for spec in snapshot.devices)
     weight += sum(_HOST_WEIGHT + len(host_id) for host_id in dict.fromkeys((*state.hosts, snapshot.host_id)))
+    said = {host.host_id: host.workflows for host in state.hosts.values()} | {snapshot.host_id: snapshot.workflows}
+    weight += sum(len("".join(found)) for workflows in said.values() for found in workflows.values())
     if weight > MAX_DEVICES_WEIGHT:
         raise InvalidRequest(
             f"devices of host {snapshot.host_id!r}: pool {state.name!r} would hold {weight:,} bytes of devices "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Final, TypeVar
 
@@ -14,6 +13,7 @@ from toolcrib.scheduling.constraints import WORK, Constraints, checked_tags
 from toolcrib.scheduling.errors import InvalidRequest
 from toolcrib.scheduling.names import DEFAULT_POOL, checked_name
 from toolcrib.scheduling.quoting import shown
+from toolcrib.scheduling.references import is_reference
 from toolcrib.scheduling.validation import validated
 
 MAX_GOAL_BYTES: Final = 128 * 1024
@@ -24,8 +24,6 @@ MAX_NAME_LENGTH: Final = 200
 SHORT_GOAL_LENGTH: Final = 60
 MAX_TIMEOUT: Final = 30 * 86_400.0
 DEFAULT_TIMEOUT: Final = 86_400.0
-
-_REFERENCE = re.compile(r"[A-Za-z0-9._:-]{1,200}(@[A-Za-z0-9._-]{1,64})?")
 
 Checked = TypeVar("Checked")
 Seconds = Annotated[float, Field(gt=0, le=MAX_TIMEOUT, allow_inf_nan=False)]
@@ -61,9 +59,18 @@ class TaskRequest(BaseModel):
 
     @property
     def constraints(self) -> Constraints:
-        """What it asks of a device; for a work also that it is a slot of an application that has it."""
+        """What it asks of a device.
+
+        For a work that includes that it is a slot of an application that has it, for a workflow that its host runs it.
+        """
         tags = self.tags if self.work is None else tuple(sorted({*self.tags, WORK + self.work}))
-        return Constraints(driver_type=self.driver_type, tags=tags, device_id=self.device_id, host_id=self.host_id)
+        return Constraints(
+            driver_type=self.driver_type,
+            tags=tags,
+            device_id=self.device_id,
+            host_id=self.host_id,
+            workflow=self.workflow,
+        )
 
     @property
     def title(self) -> str:
@@ -107,7 +114,7 @@ class TaskRequest(BaseModel):
     @field_validator("workflow")
     @classmethod
     def _workflow_is_a_reference(cls, value: str | None) -> str | None:
-        if value is not None and not _REFERENCE.fullmatch(value):
+        if value is not None and not is_reference(value):
             raise ValueError(f"{shown(value)} is not NAME or NAME@VERSION")
         return value
 

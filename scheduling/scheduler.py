@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from toolcrib.scheduling import repair
+from toolcrib.scheduling.admission import not_admitted
 from toolcrib.scheduling.asking import CHECK_AFTER, START_WITHIN, Inquiry
 from toolcrib.scheduling.config import PoolConfig
 from toolcrib.scheduling.device import DeviceState, PooledDevice
@@ -30,7 +31,6 @@ from toolcrib.scheduling.messages import (
 from toolcrib.scheduling.pool import Held, PoolState
 from toolcrib.scheduling.ranking import Ranking
 from toolcrib.scheduling.registration import device_freed, leave_host, register_host, silence_host
-from toolcrib.scheduling.room import no_room
 from toolcrib.scheduling.service import carry_out, check_order
 from toolcrib.scheduling.strategies import STRATEGIES, StrategyRegistry
 from toolcrib.scheduling.waiting import TaskQueue, Waiting
@@ -107,7 +107,7 @@ class TaskScheduler:
         """Return why `entry` cannot be admitted now; None if it can."""
         if entry.known or self._knows(entry.task_id):
             return None
-        return no_room(self._state, self._queue, entry)
+        return not_admitted(self._state, self._queue, entry)
 
     def admit(self, entries: Sequence[QueueEntry], now: float) -> list[Admission]:
         """Give each entry a place in the queue, or a device at once, or a refusal.

@@ -80,7 +80,7 @@ def registration_statement(snapshot: HostSnapshot, pool: str) -> bytes:
         snapshot.serial,
         snapshot.presence,
         snapshot.machine,
-        _digest([devices, leases, snapshot.served]),
+        _digest([devices, leases, snapshot.served, snapshot.workflows]),
     )
 
 

@@ -147,6 +147,8 @@ class HostView(View):
     """Null: it has not registered yet."""
     public_key: str | None = None
     """That it was enrolled with; null: it is not enrolled, or no longer."""
+    workflows: list[str] | None = None
+    """The references that it says it runs; null: it does not say, and anything may be tried."""
 
 
 class QueuedView(View):

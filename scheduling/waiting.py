@@ -178,6 +178,5 @@ def entry_weight(task_id: str, avoids: tuple[str, ...] = ()) -> int:
 
 
 def _demand_weight(demand: Constraints) -> int:
-    return sum(len(text.encode()) for text in (demand.driver_type, demand.device_id, demand.host_id) if text) + sum(
-        len(tag.encode()) for tag in demand.tags
-    )
+    texts = (demand.driver_type, demand.device_id, demand.host_id, demand.workflow, *demand.tags)
+    return sum(len(text.encode()) for text in texts if text)

@@ -96,7 +96,11 @@ class HostAgent:
         self._shown = 0
         """The serial of the registration under which this worker shows that it lives."""
         self._snapshot = HostSnapshot(
-            host_id=host.id, instance=uuid.uuid4().hex, devices=tuple(host.devices), machine=machine
+            host_id=host.id,
+            instance=uuid.uuid4().hex,
+            devices=tuple(host.devices),
+            machine=machine,
+            workflows=_said(host, runners, by_driver_type),
         )
 
     @property
@@ -251,3 +255,15 @@ def _begun(entries: Sequence[EntryPoints], work: HostWork) -> Brought:
         if isinstance(runner, HostedRunner):
             brought += runner.begin(work)
     return brought
+
+
+def _said(host: HostFile, runners: EntryPoints, special: Mapping[str, EntryPoints]) -> dict[str, tuple[str, ...]]:
+    """Return which workflows are run on devices of each driver type, where the runners there say so."""
+    said: dict[str, tuple[str, ...]] = {}
+    for driver_type in dict.fromkeys(device.driver_type for device in host.devices):
+        runner = special.get(driver_type, runners).workflows
+        if runner is None:
+            said[driver_type] = ()
+        elif isinstance(runner, HostedRunner):
+            said[driver_type] = runner.references
+    return said

@@ -144,7 +144,8 @@ class DevicePool:
     def check_admit(self, entries: list[QueueEntry]) -> None:
         """Refuse only when no entry can be admitted; then nothing at all is written."""
         refusals = [self._scheduler.refusal(entry) for entry in entries]
-        if refusals and refusals[0] is not None and all(refusals):
+        # One failure answers all of them; where they differ, each is answered by itself.
+        if refusals and refusals[0] is not None and all(refusal == refusals[0] for refusal in refusals):
             raise to_failure(refusals[0])
 
     @workflow.signal(name=POOL_SETTLE)

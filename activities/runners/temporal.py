@@ -10,6 +10,7 @@ from toolcrib.activities.brought import Brought, workflow_type
 from toolcrib.activities.context import LeaseContext, RunFailed
 from toolcrib.activities.runners.under_lease import HostWork, LeasedRuns
 from toolcrib.scheduling.errors import InvalidRequest
+from toolcrib.scheduling.references import is_reference
 from toolcrib.workflows.leased import LeasedDevice, LeasedInput
 
 
@@ -17,7 +18,8 @@ class TemporalRunner:
     """Runs users' own workflows, by their types. Each gets a `LeasedInput`, and its result is the task's."""
 
     def __init__(self) -> None:
-        self._types: tuple[str, ...] = ()
+        self.references: tuple[str, ...] = ()
+        """The types of the workflows; they have no versions."""
         self._runs: LeasedRuns | None = None
 
     def begin(self, host: HostWork) -> Brought:
@@ -32,7 +34,8 @@ class TemporalRunner:
                 hint="Name the module that brings them: toolcrib worker --plugin MODULE",
             )
         self._runs = host.runs
-        self._types = tuple(sorted(workflow_type(cls) for cls in host.plugins.workflows))
+        types = sorted(workflow_type(cls) for cls in host.plugins.workflows)
+        self.references = tuple(filter(is_reference, types))  # what has another name is for children only
         return host.plugins
 
     async def run(self, workflow: str, inputs: Mapping[str, Any], context: LeaseContext) -> Any:
@@ -42,9 +45,9 @@ class TemporalRunner:
             RunFailed: it failed, or this host does not have it.
             StillRunning: it was cancelled, and an activity of it does not end.
         """
-        if self._runs is None or workflow not in self._types:
+        if self._runs is None or workflow not in self.references:
             raise RunFailed(
-                f"host {context.lease.host_id} has no workflow {workflow!r}; it has: {', '.join(self._types)}",
+                f"host {context.lease.host_id} has no workflow {workflow!r}; it has: {', '.join(self.references)}",
                 code="unknown_definition",
                 hint="Name one of those, or bring it by a plugin of the host's worker: --plugin MODULE",
             )

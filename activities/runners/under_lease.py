@@ -72,6 +72,10 @@ class HostWork:
 class HostedRunner(Protocol):
     """A runner that runs workflows under leases."""
 
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The workflow references that it runs, `name` or `name@version`; the host tells its pool once it has begun."""
+
     def begin(self, host: HostWork) -> Brought:
         """Return what the work queue's worker is to have for this runner. Called once, before its first run.
 

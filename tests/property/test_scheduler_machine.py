@@ -59,14 +59,21 @@ ENTRIES = st.builds(
     driver_type=mostly_none(TYPES),
     device_id=mostly_none(DEVICES),
     host_id=mostly_none(HOSTS),
+    workflow=mostly_none(st.sampled_from(["w", "w@1", "w@2", "v"])),
     priority=st.integers(1, 5),
     submitted_at=mostly_none(st.sampled_from([START - 5, START, START + 1])),
     known=st.sampled_from([False, False, True]),
 )
 PLAIN_ENTRIES = st.builds(entry, TASKS)
 SPECS = st.builds(DeviceSpec, id=DEVICES, driver=st.just("local"), driver_type=TYPES, tags=TAGS)
+SAID = st.dictionaries(TYPES, st.lists(st.sampled_from(["w@1", "w@2", "v"]), unique=True).map(tuple))
+"""What a host says that it runs."""
 SNAPSHOTS = st.builds(
-    snapshot, HOSTS, st.lists(SPECS, max_size=3, unique_by=lambda spec: spec.id), st.sampled_from(["one", "two"])
+    snapshot,
+    HOSTS,
+    st.lists(SPECS, max_size=3, unique_by=lambda spec: spec.id),
+    st.sampled_from(["one", "two"]),
+    workflows=SAID,
 )
 LONGEST_BACKOFF = 60.0
 BACKOFFS = st.sampled_from([0.0, 0.0, 1.0, LONGEST_BACKOFF])
@@ -144,7 +151,7 @@ class PoolMachine(RuleBasedStateMachine):
 
     @rule(host=SNAPSHOTS)
     def register(self, host: HostSnapshot) -> None:
-        found = register(self.scheduler, host.host_id, host.devices, self.now, host.instance)
+        found = register(self.scheduler, host.host_id, host.devices, self.now, host.instance, workflows=host.workflows)
         assert found.incarnation == self.model.register(host, self.now)
         newer = [lease.task_id for lease in self.scheduler.held if lease.incarnation == found.incarnation]
         older = self.scheduler.holders_before(host.host_id, found.incarnation)
@@ -166,7 +173,7 @@ class PoolMachine(RuleBasedStateMachine):
     def revoke(self, host_id: str) -> None:
         if host_id in self.model.hosts:
             enroll(self.scheduler.records, HostKey(host_id=host_id, public_key=None), self.now)
-            self.model.hosts[host_id].online = False
+            self.model.hosts[host_id].online = self.model.hosts[host_id].enrolled = False
             self.assign()
 
     @rule(host_id=HOSTS, late=st.integers(0, 3).map(lambda n: n == 0))
@@ -294,7 +301,7 @@ class PoolMachine(RuleBasedStateMachine):
         """The weight of the queue is that of its entries and demands; what is to be delivered is held."""
         awake = dict.fromkeys(task.constraints for task in self.scheduler.queue if not task.not_before)
         demands = [*awake, *(task.constraints for task in self.scheduler.queue if task.not_before)]
-        texts = [text for d in demands for text in (d.driver_type, d.device_id, d.host_id, *d.tags) if text]
+        texts = [text for d in demands for text in (d.driver_type, d.device_id, d.host_id, d.workflow, *d.tags) if text]
         avoided = [key for task_id in self.model.queued for key in self.model.tasks[task_id].avoids]
         weight = sum(20 + len(task_id) for task_id in self.model.queued) + sum(map(len, (*texts, *avoided)))
         assert self.scheduler.queue.weight == weight

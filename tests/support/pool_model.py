@@ -70,8 +70,18 @@ class ModelHost:
     instance: str
     incarnation: int
     devices: Sequence[str]
+    driver_types: Sequence[str] = ()
     online: bool = True
     in_service: bool = True
+    enrolled: bool = True
+    workflows: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def runs(self, workflow: str | None, driver_type: str) -> bool:
+        """Return whether it says, or does not deny, that it runs a workflow on its devices of one type."""
+        said = self.workflows.get(driver_type)
+        if workflow is None or said is None:
+            return True
+        return workflow in [text for reference in said for text in (reference, reference.split("@")[0])]
 
 
 @dataclass
@@ -142,7 +152,9 @@ class PoolModel:
             (demand.device_id, device.spec.id),
             (demand.host_id, device.host),
         )
-        return all(asked in (None, there) for asked, there in wanted) and set(demand.tags) <= set(device.spec.tags)
+        runs = self.hosts[device.host].runs(demand.workflow, device.spec.driver_type)
+        alike = all(asked in (None, there) for asked, there in wanted)
+        return alike and runs and set(demand.tags) <= set(device.spec.tags)
 
     def avoids(self, task_id: str, key: str) -> bool:
         """Return whether a task leaves a device alone, because it failed there and can go elsewhere."""
@@ -156,7 +168,7 @@ class PoolModel:
         answers = []
         for entry in entries:
             known, ending = entry.task_id in self.tasks, self._ending_of(entry.task_id)
-            taken = known or ending is not None or entry.known or len(self.queued) < self.depth
+            taken = known or ending is not None or entry.known or self._takes(entry)
             if known:
                 self.tasks[entry.task_id].heard_at = now
             elif taken:
@@ -166,6 +178,13 @@ class PoolModel:
                     self.decide(now)
             answers.append(taken)
         return answers
+
+    def _takes(self, entry: QueueEntry) -> bool:
+        """Return whether a task that is new may come in: there is room, and a host that may have its workflow."""
+        workflow, hosts = entry.constraints.workflow, [host for host in self.hosts.values() if host.enrolled]
+        kinds = [(host, driver_type) for host in hosts for driver_type in host.driver_types]
+        known = not kinds or any(host.runs(workflow, driver_type) for host, driver_type in kinds)
+        return known and len(self.queued) < self.depth
 
     def settle(self, messages: Iterable[Settlement], now: float) -> None:
         """Take back what these messages give back."""
@@ -243,6 +262,8 @@ class PoolModel:
             incarnation=(before.incarnation if before else 0) + (not same),
             devices=[spec.id for spec in snapshot.devices],
             in_service=before.in_service if before else True,
+            workflows=snapshot.workflows,
+            driver_types=[spec.driver_type for spec in snapshot.devices],
         )
         self.hosts[snapshot.host_id] = host
         for spec in snapshot.devices:

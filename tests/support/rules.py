@@ -58,9 +58,11 @@ def key_of(host_id: str) -> HostKeyPair:
     return HostKeyPair(host_id, Ed25519PrivateKey.from_private_bytes(hashlib.sha256(host_id.encode()).digest()))
 
 
-def snapshot(host_id: str, devices: Iterable[DeviceSpec], instance: str = "one", serial: int = 1) -> HostSnapshot:
+def snapshot(
+    host_id: str, devices: Iterable[DeviceSpec], instance: str = "one", serial: int = 1, **told: Any
+) -> HostSnapshot:
     """Return what a host says to pool `default` when it registers for the `serial`-th time after `START`."""
-    said = HostSnapshot(host_id=host_id, instance=instance, devices=tuple(devices), serial=int(START) + serial)
+    said = HostSnapshot(host_id=host_id, instance=instance, devices=tuple(devices), serial=int(START) + serial, **told)
     return key_of(host_id).signed_snapshot(said, "default")
 
 
@@ -90,7 +92,7 @@ def pool(*devices: DeviceSpec, registry: StrategyRegistry = STRATEGIES, **config
 
 def entry(task_id: str, *tags: str, **fields: Any) -> QueueEntry:
     """Return how a task asks for a place; `fields` are those of `Constraints` and of `QueueEntry`."""
-    demand = {name: fields.pop(name) for name in ("driver_type", "device_id", "host_id") if name in fields}
+    demand = {name: fields.pop(name) for name in ("driver_type", "device_id", "host_id", "workflow") if name in fields}
     return QueueEntry(task_id=task_id, constraints=Constraints(tags=tags, **demand), **fields)
 
 

@@ -21,7 +21,7 @@ DEVICE = (
     *("key", "id", "host_id", "driver_type", "tags", "properties", "state", "in_service", "reason"),
     *("task_id", "lease_id", "fencing", "since"),
 )
-HOST = ("id", "state", "in_service", "incarnation", "last_seen", "public_key")
+HOST = ("id", "state", "in_service", "incarnation", "last_seen", "public_key", "workflows")
 QUEUED = ("id", "position", "priority", "submitted_at", "pending_reason")
 
 

@@ -1,0 +1,28 @@
+"""Whether a pool takes a task in."""
+
+from __future__ import annotations
+
+from toolcrib.scheduling.errors import ErrorBody, UnknownDefinition
+from toolcrib.scheduling.messages import QueueEntry
+from toolcrib.scheduling.pool import PoolState
+from toolcrib.scheduling.references import near, runs
+from toolcrib.scheduling.room import no_room
+from toolcrib.scheduling.waiting import TaskQueue
+
+
+def not_admitted(state: PoolState, queue: TaskQueue, entry: QueueEntry) -> ErrorBody | None:
+    """Return why a pool does not take in a task that it does not know; None if it does."""
+    wanted = entry.constraints.workflow
+    return (None if wanted is None else _unknown(state, wanted)) or no_room(state, queue, entry)
+
+
+def _unknown(state: PoolState, wanted: str) -> ErrorBody | None:
+    """Return an error if no host of the pool, online or not, has a workflow.
+
+    A host that has not registered yet may have it; while none has, nothing is known, and the task waits for one.
+    """
+    offers = [offered for host in state.hosts.values() if host.public_key is not None for offered in host.offers]
+    if not offers or any(runs(offered, wanted) for offered in offers):
+        return None
+    known = [reference for offered in offers for reference in offered or ()]
+    return UnknownDefinition.named(wanted, state.name, near(wanted, known)).body
