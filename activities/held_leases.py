@@ -68,6 +68,7 @@ class HeldLease:
         """Give the lease up: cancel its activities, and return whether they have ended within so many seconds."""
         self.over = True
         self._link.cut()
+        self.shared.stop.set()
         running = [activity for activity in self._cancels if not activity.done()]
         for activity in running:
             self._cancels[activity]()

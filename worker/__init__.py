@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from toolcrib.activities.drivers import Driver
     from toolcrib.activities.drivers.finding import FoundDevice
     from toolcrib.activities.guard.errors import SpawnFailed
+    from toolcrib.activities.held_leases import current_lease
     from toolcrib.activities.runners import GoalRunner, WorkflowRunner
     from toolcrib.activities.runners.command import Command
     from toolcrib.activities.runners.verdict import run_to_verdict
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from toolcrib.scheduling.lease import Lease
     from toolcrib.scheduling.strategies import AssignmentStrategy, Rank, assignment_strategy
     from toolcrib.scheduling.waiting import Waiting
+    from toolcrib.workflows.leased import LeasedInput
 
 __all__ = [
     "AssignmentStrategy",
@@ -32,6 +34,7 @@ __all__ = [
     "InfrastructureFailed",
     "Lease",
     "LeaseContext",
+    "LeasedInput",
     "PooledDevice",
     "Rank",
     "RunFailed",
@@ -39,6 +42,7 @@ __all__ = [
     "Waiting",
     "WorkflowRunner",
     "assignment_strategy",
+    "current_lease",
     "run_to_verdict",
 ]
 
@@ -52,6 +56,7 @@ _MODULES = {
     "InfrastructureFailed": "toolcrib.activities.context",
     "Lease": "toolcrib.scheduling.lease",
     "LeaseContext": "toolcrib.activities.context",
+    "LeasedInput": "toolcrib.workflows.leased",
     "PooledDevice": "toolcrib.scheduling.device",
     "Rank": "toolcrib.scheduling.strategies",
     "RunFailed": "toolcrib.activities.context",
@@ -59,6 +64,7 @@ _MODULES = {
     "Waiting": "toolcrib.scheduling.waiting",
     "WorkflowRunner": "toolcrib.activities.runners",
     "assignment_strategy": "toolcrib.scheduling.strategies",
+    "current_lease": "toolcrib.activities.held_leases",
     "run_to_verdict": "toolcrib.activities.runners.verdict",
 }
 

@@ -18,8 +18,7 @@ from temporalio import activity, workflow
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import ApplicationError
 
-from toolcrib.activities.held_leases import current_lease
-from toolcrib.workflows.leased import LeasedInput
+from toolcrib.worker import LeasedInput, current_lease
 
 BLOCK = 64 * 1024
 TIMEOUT = timedelta(minutes=10)

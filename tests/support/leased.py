@@ -13,8 +13,7 @@ from temporalio import activity, workflow
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import ApplicationError
 
-from toolcrib.activities.held_leases import current_lease
-from toolcrib.workflows.leased import LeasedInput
+from toolcrib.worker import LeasedInput, current_lease
 
 PLUGIN = "support.leased"
 LONG = timedelta(hours=1)
