@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from toolcrib.scheduling.request import TaskRequest
     from toolcrib.scheduling.views import (
         AttemptView,
+        DefinitionView,
         DeviceView,
         GroupView,
         HostView,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AttemptView",
+    "DefinitionView",
     "DeviceView",
     "ExternalHandle",
     "ExternalTask",
@@ -83,6 +85,7 @@ __all__ = [
 # Commands that need no server should not pay for loading Temporal's SDK.
 _MODULES = {
     "AttemptView": "toolcrib.scheduling.views",
+    "DefinitionView": "toolcrib.scheduling.views",
     "DeviceView": "toolcrib.scheduling.views",
     "ExternalHandle": "toolcrib.client.external",
     "ExternalTask": "toolcrib.client.external",

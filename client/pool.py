@@ -13,11 +13,12 @@ from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.activities.pools import create_pool, find_pools
 from toolcrib.client.patience import patiently
 from toolcrib.scheduling.config import PoolConfig
+from toolcrib.scheduling.definition_views import definition_views
 from toolcrib.scheduling.errors import UnknownDevice, UnknownPool, UnknownStrategy
 from toolcrib.scheduling.messages import DeviceOrder, HostKey, HostOrder
 from toolcrib.scheduling.names import DEFAULT_POOL, pool_workflow_id
 from toolcrib.scheduling.validation import validated
-from toolcrib.scheduling.views import DeviceView, HostView, PoolView
+from toolcrib.scheduling.views import DefinitionView, DeviceView, HostView, PoolView
 from toolcrib.workflows.contract import (
     POOL_ASSIGN,
     POOL_CONFIGURE,
@@ -161,6 +162,14 @@ class PoolHandle:
             UnknownPool: there is no such pool.
         """
         return (await self.show()).hosts
+
+    async def definitions(self) -> list[DefinitionView]:
+        """Return the workflows that the pool's hosts say they run, by name.
+
+        Raises:
+            UnknownPool: there is no such pool.
+        """
+        return definition_views(await self.hosts())
 
     async def drain_host(self, host_id: str) -> HostView:
         """Take all devices of a host out of service: what runs there may finish. Returns how the host is then.

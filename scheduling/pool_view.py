@@ -65,7 +65,7 @@ def host_views(state: PoolState) -> list[HostView]:
 def _said(host: PooledHost) -> list[str] | None:
     """Return what a host says that it runs, on whichever of its devices."""
     said = [offered for offered in host.offers if offered is not None]
-    return sorted({reference: None for offered in said for reference in offered}) if said else None
+    return list({reference: None for offered in said for reference in offered}) if said else None
 
 
 def pool_details(scheduler: TaskScheduler) -> str:

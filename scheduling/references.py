@@ -28,7 +28,7 @@ def is_reference(text: str) -> bool:
 
 
 def checked_references(references: Sequence[str], field: str) -> tuple[str, ...]:
-    """Return what a host says that it runs, without repeats, in a fixed order.
+    """Return what a host says that it runs, in its order and without repeats.
 
     Raises:
         InvalidRequest: one is malformed, or there are too many.
@@ -38,7 +38,7 @@ def checked_references(references: Sequence[str], field: str) -> tuple[str, ...]
             raise InvalidRequest(f"{field}: {shown(reference)} is not NAME or NAME@VERSION")
     if len(references) > MAX_REFERENCES:
         raise InvalidRequest(f"{field}: {len(references)} references, the limit is {MAX_REFERENCES}")
-    return tuple(sorted(dict.fromkeys(references)))
+    return tuple(dict.fromkeys(references))
 
 
 def runs(offered: Offered, wanted: str) -> bool:
@@ -50,6 +50,9 @@ def runs(offered: Offered, wanted: str) -> bool:
 
 def near(wanted: str, offered: Iterable[str]) -> list[str]:
     """Return those of `offered` that may be meant by `wanted`: other versions of it, else names that look like it."""
-    distinct, name = list(dict.fromkeys(offered)), wanted.partition("@")[0]
-    versions = [reference for reference in distinct if reference.partition("@")[0] == name]
-    return versions[-MAX_NEAR:] or sorted(get_close_matches(wanted, distinct[:MAX_COMPARED], n=MAX_NEAR))
+    by_name: dict[str, list[str]] = {}
+    for reference in dict.fromkeys(offered):
+        by_name.setdefault(reference.partition("@")[0], []).append(reference)
+    name = wanted.partition("@")[0]
+    alike = [name] if name in by_name else get_close_matches(name, list(by_name)[:MAX_COMPARED], n=1)
+    return by_name[alike[0]][-MAX_NEAR:] if alike else []

@@ -151,6 +151,16 @@ class HostView(View):
     """The references that it says it runs; null: it does not say, and anything may be tried."""
 
 
+class DefinitionView(View):
+    """A workflow that hosts of a pool say they run."""
+
+    reference: str
+    """As a task asks for exactly this one: `name@version`, or `name` if it has no version."""
+    name: str
+    version: str | None
+    hosts: list[str]
+
+
 class QueuedView(View):
     """A place in the queue."""
 

@@ -23,6 +23,11 @@ class DefinitionRunner:
         self._catalog = Catalog(())
         self._runs: LeasedRuns | None = None
 
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The definitions, each as `name@version`."""
+        return self._catalog.references
+
     def begin(self, host: HostWork) -> Brought:
         """Load the host's definitions, and return what runs them.
 

@@ -39,7 +39,11 @@ _EXAMPLES = ["toolcrib up", "toolcrib submit 'echo hello' --wait", "toolcrib lis
 app = new_app("Lease devices to tasks, on Temporal.")
 for module in (submit, tasks, watch, cancel, strategies, doctor, processes):
     app.add_typer(module.app)
-app.add_typer(definition.app, name="definition", epilog=examples_text(["toolcrib definition validate smoke.yaml"]))
+app.add_typer(
+    definition.app,
+    name="definition",
+    epilog=examples_text(["toolcrib definition validate smoke.yaml", "toolcrib definition list"]),
+)
 app.add_typer(device.app, name="device", epilog=examples_text(["toolcrib device list", "toolcrib device drain a/b"]))
 app.add_typer(external.app, name="external", epilog=examples_text(["toolcrib external start 'nightly backup'"]))
 app.add_typer(host.app, name="host", epilog=examples_text(["toolcrib host list", "toolcrib host drain lab-1"]))

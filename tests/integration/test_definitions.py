@@ -10,7 +10,7 @@ from temporalio.client import WorkflowExecutionStatus
 
 from support.definitions import history_of, put, run_of
 from support.lab import Lab, slot
-from toolcrib.client import TaskFailed
+from toolcrib.client import TaskFailed, UnknownDefinition
 from toolcrib.scheduling.errors import InvalidRequest
 
 SMOKE = """\
@@ -61,12 +61,13 @@ async def test_a_definition_runs_as_a_workflow(lab: Lab, tmp_path: Path) -> None
 
 
 async def test_what_cannot_run_fails_by_name(lab: Lab, tmp_path: Path) -> None:
-    """A definition that the host does not have, and inputs that are not those it takes."""
+    """A definition that the host does not have is refused at once; inputs that it does not take fail the task."""
     put(tmp_path, "picky", {"run": "echo"}, inputs={"serial": {}})
     crib = await lab.pool()
     async with lab.host(workflow="definition", definitions=tmp_path):
+        with pytest.raises(UnknownDefinition, match="no host of pool 'lab' has the workflow 'picky@2'"):
+            await crib.submit(workflow="picky@2", inputs={"serial": "x"})
         for workflow, inputs, code, said in (
-            ("picky@2", {"serial": "x"}, "unknown_definition", "there is no definition 'picky@2'; there are: picky@1"),
             ("picky", {}, "invalid", "inputs.serial: picky@1 needs it, a string"),
             (
                 "picky",

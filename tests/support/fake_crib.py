@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from toolcrib.scheduling.definition_views import definition_views
 from toolcrib.scheduling.errors import ToolcribError, UnknownDevice, UnknownTask
-from toolcrib.scheduling.views import DeviceView, HostView, PoolView, TaskView
+from toolcrib.scheduling.views import DefinitionView, DeviceView, HostView, PoolView, TaskView
 
 CREATED = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 
@@ -103,6 +104,10 @@ class FakePool:
     async def show(self) -> PoolView:
         """Return the prepared view."""
         return self.view
+
+    async def definitions(self) -> list[DefinitionView]:
+        """Return what they say they run."""
+        return definition_views(self.view.hosts)
 
     async def assign(self) -> int:
         """Grant two."""

@@ -110,13 +110,24 @@ class Lab:
         return key
 
     async def register_only(
-        self, host_id: str = "lab-1", devices: Sequence[DeviceSpec] = (slot(),), *, pool: str = "lab"
+        self,
+        host_id: str = "lab-1",
+        devices: Sequence[DeviceSpec] = (slot(),),
+        *,
+        pool: str = "lab",
+        workflows: Sequence[str] | None = None,
     ) -> None:
-        """Bring a host's devices into a pool without a worker behind them: whoever gets one stays assigned."""
+        """Bring a host's devices into a pool without a worker behind them: whoever gets one stays assigned.
+
+        Of its slots it says which `workflows` they run, or nothing.
+        """
         key = await self.enroll(host_id, pool=pool)
         link = PoolLinks(self.client).to(pool)
         serial = (await link.standing(host_id)).serial + 1
-        snapshot = HostSnapshot(host_id=host_id, instance="no-worker", devices=tuple(devices), serial=serial)
+        said = {} if workflows is None else {"local": tuple(workflows)}
+        snapshot = HostSnapshot(
+            host_id=host_id, instance="no-worker", devices=tuple(devices), serial=serial, workflows=said
+        )
         await link.register(key.signed_snapshot(snapshot, pool))
 
 
