@@ -14,6 +14,8 @@ from temporalio.exceptions import ApplicationError
 from toolcrib.activities.context import InfrastructureFailed, LeaseContext, RunFailed
 from toolcrib.activities.guard import GuardLost, NotKilled, SpawnFailed
 from toolcrib.activities.held_leases import current_lease
+from toolcrib.activities.lease_steps import steps_of
+from toolcrib.activities.renewal import LeaseLost
 from toolcrib.activities.runners.command import run_command
 from toolcrib.activities.runners.output import Output
 from toolcrib.activities.runners.progress_lines import ProgressLines
@@ -21,6 +23,7 @@ from toolcrib.activities.runners.verdict import how_it_ended, last_line
 from toolcrib.activities.step_command import StepCommand
 from toolcrib.activities.step_log import StepLog
 from toolcrib.definitions.steps import DONE, FAILED, StepEnd, StepOrder
+from toolcrib.scheduling.progress import MAX_MESSAGE_LENGTH, checked_progress
 from toolcrib.workflows.contract import RUN_STEP, STEP_FAILED
 from toolcrib.workflows.failures import to_failure
 
@@ -28,10 +31,7 @@ KEPT_STDOUT: Final = 16 * 1024
 KEPT_STDERR: Final = 4 * 1024
 """Bytes that go into the history; all is in the logs."""
 HEARTBEAT_EVERY: Final = 10.0
-ENDS_WITHIN: Final = 5.0
-
-_running: Final[dict[str, asyncio.Future[None]]] = {}
-"""By lease: done when its step has left nothing behind."""
+"""Seconds; after several of them without one the server counts an attempt as lost."""
 
 
 @activity.defn(name=RUN_STEP)
@@ -42,11 +42,20 @@ async def run_step(order: StepOrder) -> StepEnd:
         ApplicationError: it failed; of type `STEP_FAILED`, with its `StepEnd`. Others are the host's, and not retried.
     """
     context = current_lease()
+    steps = steps_of(context.lease.id)
+    attempt = _Attempt(order, context, activity.info().attempt)
     try:
-        async with _alone(context), _heartbeats():
-            return await _Attempt(order, context, activity.info().attempt).run()
+        async with steps.alone(context), _heartbeats():
+            end = await attempt.run()
     except (GuardLost, NotKilled, InfrastructureFailed) as error:
         raise to_failure(error) from error
+    except OSError as error:
+        raise to_failure(InfrastructureFailed(f"step {order.id} cannot be run: {error}")) from error
+    finally:
+        steps.ends[order.id] = attempt.end
+    if end.outcome == FAILED:
+        raise ApplicationError(end.problem or "", asdict(end), type=STEP_FAILED)
+    return end
 
 
 class _Attempt:
@@ -56,9 +65,11 @@ class _Attempt:
         self._number = number
         self._logs = [StepLog(context.artifacts, f"{order.id}-{number}.{kind}") for kind in ("stdout", "stderr")]
         self._step = StepCommand(order, context, number)
+        self.end = StepEnd(id=order.id, outcome=FAILED, attempts=number, problem="it was ended")
+        """What came of it, also if it was cancelled."""
 
     async def run(self) -> StepEnd:
-        """Run it, and return how it ended, or raise that as the failure."""
+        """Run it, and return what came of it."""
         self._report(0.0, None)
         out_log, err_log = self._logs
         with (
@@ -67,14 +78,18 @@ class _Attempt:
             Output(ProgressLines(self._report), kept=KEPT_STDOUT, log=out_log.write) as stdout,
             Output(ProgressLines(self._report), kept=KEPT_STDERR, log=err_log.write) as stderr,
         ):
-            code, problem = await self._run(stdout, stderr)
-            end = self._end(code, stdout, stderr)
-        if problem is None and code is not None:
-            end, problem = self._judged(end, code)
+            try:
+                code, problem = await self._run(stdout, stderr)
+            finally:
+                self.end = self._printed(stdout, stderr)
+        if code is not None:
+            problem = self._judge(code)
         if problem is None:
-            return end
-        said = last_line(end.stderr) or last_line(end.stdout)
-        raise _failed(replace(end, outcome=FAILED, problem=f"{problem}: {said}" if said else problem))
+            self.end = replace(self.end, outcome=DONE, problem=None)
+        else:
+            said = last_line(self.end.stderr) or last_line(self.end.stdout)
+            self.end = replace(self.end, problem=f"{problem}: {said}" if said else problem)
+        return self.end
 
     async def _run(self, stdout: Output, stderr: Output) -> tuple[int | None, str | None]:
         """Return the exit code, or why there is none."""
@@ -87,51 +102,34 @@ class _Attempt:
         except (SpawnFailed, RunFailed) as error:
             return None, error.message
 
-    def _end(self, code: int | None, stdout: Output, stderr: Output) -> StepEnd:
+    def _printed(self, stdout: Output, stderr: Output) -> StepEnd:
         out_log, err_log = self._logs
-        return StepEnd(
-            id=self._order.id,
-            outcome=DONE,
-            exit_code=128 - code if code is not None and code < 0 else code,
+        return replace(
+            self.end,
             stdout=stdout.text,
             stderr=stderr.text,
             omitted_bytes=stdout.omitted_bytes,
             stdout_log=out_log.name if out_log.written else None,
             stderr_log=err_log.name if err_log.written else None,
-            attempts=self._number,
         )
 
-    def _judged(self, end: StepEnd, code: int) -> tuple[StepEnd, str | None]:
+    def _judge(self, code: int) -> str | None:
+        """Take note of the exit code and of what was returned; return why that is a failure, if it is one."""
+        self.end = replace(self.end, exit_code=128 - code if code < 0 else code)
         try:
-            return replace(end, result=self._step.result(code)), how_it_ended(code) if code else None
+            self.end = replace(self.end, result=self._step.result(code))
         except RunFailed as failure:
-            return end, failure.message
+            return failure.message
+        return how_it_ended(code) if code else None
 
     def _report(self, value: float, message: str | None) -> None:
         """Report progress of the step as progress of the whole."""
         order = self._order
+        checked_progress(self._context.lease.id, value, message)
         where = f"step {order.number} of {order.of}: {order.id}"
         words = f"{where}: {message}" if message else where
-        self._context.progress((order.number - 1 + min(max(value, 0.0), 1.0)) / order.of, words[:500])
-
-
-@asynccontextmanager
-async def _alone(context: LeaseContext) -> AsyncIterator[None]:
-    """Let no two attempts run side by side: the server tries again what has not been heard of for a while."""
-    lease_id = context.lease.id
-    former = _running.get(lease_id)
-    if former is not None:
-        await context.guard.end(lease_id)
-        await asyncio.wait({former}, timeout=ENDS_WITHIN)
-        if not former.done():
-            raise NotKilled(f"a former attempt of a step does not end (lease {lease_id})")
-    ended = _running[lease_id] = asyncio.get_running_loop().create_future()
-    try:
-        yield
-    finally:
-        ended.set_result(None)
-        if _running.get(lease_id) is ended:
-            del _running[lease_id]
+        with suppress(LeaseLost):  # then it is being ended
+            self._context.progress((order.number - 1 + value) / order.of, words[:MAX_MESSAGE_LENGTH])
 
 
 @asynccontextmanager
@@ -148,7 +146,3 @@ async def _heartbeats() -> AsyncIterator[None]:
         beating.cancel()
         with suppress(asyncio.CancelledError):
             await beating
-
-
-def _failed(end: StepEnd) -> ApplicationError:
-    return ApplicationError(end.problem or "", asdict(end), type=STEP_FAILED)

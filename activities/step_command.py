@@ -26,7 +26,11 @@ class StepCommand:
         self._name = f".step-{order.number}-{attempt}"
 
     def command(self) -> Command:
-        """Return what to start."""
+        """Return what to start.
+
+        Raises:
+            RunFailed: it cannot be started, since its input is gone or its function is none.
+        """
         order, folder = self._order, self._context.folder
         stdin = self._stdin()
         if order.runner == "shell":
@@ -58,5 +62,8 @@ class StepCommand:
 
     def _stdin(self) -> bytes | Path | None:
         if self._order.stdin_log is not None:
-            return self._context.artifacts / self._order.stdin_log
+            log = self._context.artifacts / self._order.stdin_log
+            if not log.is_file():
+                raise RunFailed(f"its input is no longer there: {self._order.stdin_log}")
+            return log
         return None if self._order.stdin is None else self._order.stdin.encode(errors="surrogateescape")

@@ -22,7 +22,7 @@ _ANY: Final = "any"
 _IN_RUN: Final = {
     "shell": "no reference can stand in a command line: what it brings would be run; use env, and $VARIABLE here",
     "exec": "no reference can stand here; use with: {args: [...]}, env or stdin",
-    "python": "no reference can stand here; use with, env or stdin",
+    "python": "no reference can stand here; use with or env",
 }
 
 Path = tuple[str | int, ...]
@@ -80,6 +80,8 @@ def _with_faults(step: Step, path: Path) -> Iterator[Fault]:
         if not isinstance(args, list) or not all(isinstance(argument, str) for argument in args):
             yield Fault((*path, "with", "args"), "must be a list of texts")
     if step.runner == "python":
+        if step.stdin is not None:
+            yield Fault((*path, "stdin"), "runner python gives its function none; use with")
         for key in step.with_:
             if not key.isidentifier():
                 yield Fault((*path, "with", key), "cannot name an argument")

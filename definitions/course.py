@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,6 +25,19 @@ class Failure:
 
     message: str
     result: dict[str, Any]
+
+
+def unfinished(ends: Sequence[StepEnd]) -> dict[str, Any]:
+    """Return the result of a run that got no further than this: as of one that is done, with what was printed last."""
+    result = _result({}, ends)
+    if ends:
+        printed = {"stdout": ends[-1].stdout[-LAST_PRINTED:], "stderr": ends[-1].stderr[-LAST_PRINTED:]}
+        result["steps"][-1] |= printed
+    return result
+
+
+def _result(outputs: dict[str, Any], ends: Sequence[StepEnd]) -> dict[str, Any]:
+    return {"outputs": outputs, "steps": [end.summary() for end in ends]}
 
 
 class Course:
@@ -67,7 +80,7 @@ class Course:
         if self._failed is not None:
             return self._failure(f"step {self._failed.id} failed: {self._failed.problem}")
         try:
-            result = self._result(self._values.outputs(self._definition.outputs))
+            result = _result(self._values.outputs(self._definition.outputs), self.ends)
         except ValueFault as fault:
             return self._failure(str(fault))
         size = len(json.dumps(result, ensure_ascii=False).encode(errors="replace"))
@@ -76,14 +89,7 @@ class Course:
         return result
 
     def _failure(self, message: str) -> Failure:
-        return Failure(message=message, result=self._result({}))
-
-    def _result(self, outputs: dict[str, Any]) -> dict[str, Any]:
-        steps = [end.summary() for end in self.ends]
-        if self._failed is not None:
-            printed = {"stdout": self._failed.stdout[-LAST_PRINTED:], "stderr": self._failed.stderr[-LAST_PRINTED:]}
-            steps[-1] |= printed
-        return {"outputs": outputs, "steps": steps}
+        return Failure(message=message, result=unfinished(self.ends))
 
     def _order(self, step: Step) -> StepOrder:
         stdin, stdin_log = (None, None) if step.stdin is None else self._values.stdin(step.stdin)

@@ -19,9 +19,10 @@ from toolcrib.scheduling.quoting import shown
 
 EXTENSION: Final = "x-"
 """Keys at the top that begin so are the writer's own: a place for anchors."""
-MAX_UNFOLDED: Final = 1024 * 1024
-"""Characters, with 10 for each value, when every alias is replaced by what it stands for."""
+MAX_UNFOLDED: Final = 768 * 1024
+"""Characters, with 10 for each value, when every alias is replaced by what it stands for; and bytes of it as JSON."""
 _PER_VALUE: Final = 10
+_TOO_LARGE: Final = "with all aliases replaced, the definition is too large"
 _NOTHING: Final = ("null", "Null", "NULL", "~")
 _KEY: Final = "[key]"
 
@@ -45,11 +46,14 @@ def parse_definition(content: bytes, file: Path) -> WorkflowDefinition:
     unfolding = _Unfolding()
     data = {key: unfolding.of(value) for key, value in entries.items()}
     try:
-        return WorkflowDefinition.model_validate(data)
+        definition = WorkflowDefinition.model_validate(data)
     except ValidationError as error:
         faults = error.errors(include_url=False)
         unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]
         raise _located(document, (unknown or faults)[0]) from None
+    if len(definition.model_dump_json()) > MAX_UNFOLDED:
+        raise document.fault(_TOO_LARGE)
+    return definition
 
 
 class _Unfolding:
@@ -63,7 +67,7 @@ class _Unfolding:
         node = value.node
         self._size += _PER_VALUE + (len(node.value) if isinstance(node, ScalarNode) else 0)
         if self._size > MAX_UNFOLDED:
-            raise value.fault("with all aliases replaced, the definition is too large")
+            raise value.fault(_TOO_LARGE)
         if isinstance(node, MappingNode):
             return {key: self.of(child) for key, child in value.mapping(known=None).items()}
         if isinstance(node, SequenceNode):

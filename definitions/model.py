@@ -70,13 +70,13 @@ class Step(BaseModel):
     runner: Literal["shell", "exec", "python"] = "shell"
     """`shell`: `run` is a script for /bin/sh. `exec`: a program. `python`: a function, as `module:function`."""
     run: Command
-    """What is run. It has no references: values come by `env`, `with` and `stdin`."""
+    """What is run. No reference can stand in it: values come by `env`, `with` and `stdin`."""
     env: Annotated[dict[Variable, Value], Field(max_length=MAX_ENTRIES)] = {}
     """Environment variables."""
     with_: Annotated[dict[Text, Any], Field(alias="with")] = {}
     """With `exec`: `args`, a list of arguments. With `python`: arguments of the function, by name."""
     stdin: Value | None = None
-    """Standard input; none is an empty one."""
+    """Standard input of `shell` and `exec`; without it that is empty."""
     when: Text | None = None
     """A comparison such as `${{ steps.fetch.exit_code == 0 }}`; the step is skipped if it does not hold."""
     timeout: Seconds | None = None

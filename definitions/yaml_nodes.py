@@ -9,7 +9,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from toolcrib.definitions.yaml_value import YamlValue
 from toolcrib.scheduling.quoting import plain
 
-MAX_VALUES: Final = 50_000
+MAX_VALUES: Final = 20_000
 """In a file, and brought in by `<<`."""
 MERGE_KEY: Final = "<<"
 

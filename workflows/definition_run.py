@@ -82,7 +82,7 @@ async def _run(step: StepOrder, deadline: float) -> StepEnd:
         if isinstance(cause, ApplicationError) and cause.type == STEP_FAILED:
             return StepEnd(**cause.details[0])
         if is_cancelled_exception(error) or isinstance(cause, ApplicationError):
-            raise
+            raise  # the lease or the host has ended, and not the step
         return StepEnd(id=step.id, outcome=FAILED, problem=f"nothing was heard of it: {cause}")
     return end
 

@@ -9,7 +9,9 @@ from toolcrib.activities.brought import Brought
 from toolcrib.activities.context import LeaseContext, RunFailed
 from toolcrib.activities.definition_files import Catalog, load_catalog
 from toolcrib.activities.definition_steps import run_step
+from toolcrib.activities.lease_steps import forget
 from toolcrib.activities.runners.under_lease import HostWork, LeasedRuns
+from toolcrib.definitions.course import unfinished
 from toolcrib.definitions.inputs import checked_inputs
 from toolcrib.scheduling.errors import InvalidRequest, UnknownDefinition
 from toolcrib.scheduling.names import DEFINITION_RUN
@@ -25,7 +27,7 @@ class DefinitionRunner:
 
     @property
     def references(self) -> tuple[str, ...]:
-        """The definitions, each as `name@version`."""
+        """What it runs, each as `name@version`."""
         return self._catalog.references
 
     def begin(self, host: HostWork) -> Brought:
@@ -62,4 +64,7 @@ class DefinitionRunner:
             )
         except (UnknownDefinition, InvalidRequest) as error:
             raise RunFailed(error.message, hint=error.hint, code=error.error_code) from None
-        return await self._runs.run(context, DEFINITION_RUN, order)
+        try:
+            return await self._runs.run(context, DEFINITION_RUN, order)
+        finally:
+            context.partial_result = unfinished(forget(context.lease.id))

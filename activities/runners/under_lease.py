@@ -30,7 +30,8 @@ from temporalio.exceptions import (
 from temporalio.service import RPCError, RPCStatusCode
 
 from toolcrib.activities.brought import Brought
-from toolcrib.activities.context import LeaseContext, RunFailed
+from toolcrib.activities.context import InfrastructureFailed, LeaseContext, RunFailed
+from toolcrib.activities.guard import GuardLost, NotKilled
 from toolcrib.activities.held_leases import HeldLease, HeldLeases
 from toolcrib.activities.retrying import retried
 from toolcrib.activities.run_records import RunRecords
@@ -50,6 +51,8 @@ LONGEST_PAUSE: Final = 2.0
 RPC_TIMEOUT: Final = timedelta(seconds=5)
 
 _FINAL: Final = (RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT, RPCStatusCode.PERMISSION_DENIED)
+_OF_THE_HOST: Final = (InfrastructureFailed.code, GuardLost.code, NotKilled.code)
+"""Failures that are no verdict on the work."""
 _POOL: Final = SearchAttributeKey.for_keyword("ToolcribPool")
 _HOST: Final = SearchAttributeKey.for_keyword("ToolcribHost")
 _DEVICE: Final = SearchAttributeKey.for_keyword("ToolcribDevice")
@@ -103,6 +106,7 @@ class LeasedRuns:
 
         Raises:
             RunFailed: the workflow failed, was cancelled or terminated by somebody else, or cannot be started.
+            InfrastructureFailed: it failed by that, by the guard's death, or by processes that cannot be ended.
             StillRunning: this was cancelled, and an activity does not end.
         """
         workflow_id = leased_workflow_id(context.lease.id)
@@ -230,12 +234,14 @@ def _may_pass(error: BaseException) -> bool:
     return isinstance(error, RPCError) and error.status not in _FINAL
 
 
-def _verdict(workflow: str, failure: WorkflowFailureError) -> RunFailed:
+def _verdict(workflow: str, failure: WorkflowFailureError) -> RunFailed | InfrastructureFailed:
     """Return what a workflow's failure says, in the words of whoever raised it first."""
     cause: BaseException | None = failure.cause
     while isinstance(cause, ActivityError | ChildWorkflowError) and cause.cause is not None:
         cause = cause.cause
     if isinstance(cause, ApplicationError):
+        if cause.type in _OF_THE_HOST:
+            return InfrastructureFailed(cause.message)
         if cause.type not in ERRORS_BY_CODE:
             return RunFailed(cause.message)
         ours = from_failure(cause)

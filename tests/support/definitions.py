@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowHistory
 
+from toolcrib.activities.context import InfrastructureFailed
 from toolcrib.client import TaskHandle
 from toolcrib.scheduling.names import leased_workflow_id
 
@@ -41,3 +42,8 @@ def called(text: str, **numbers: float) -> dict[str, Any]:
     """Be the function of a `python` step: print, and return what it was given."""
     print(f"called with {text}")  # noqa: T201 - a test reads it
     return {"text": text, "sum": sum(numbers.values()), "device": os.environ["TOOLCRIB_DEVICE_ID"]}
+
+
+def blame() -> None:
+    """Be a function that finds the infrastructure broken."""
+    raise InfrastructureFailed("the relay is stuck")

@@ -15,6 +15,7 @@ from support.decisions import Decisions
 from toolcrib.worker.scheduler_role import workflow_runner
 from toolcrib.worker.update_order import UpdatesLast
 from toolcrib.workflows.conversion import DATA_CONVERTER
+from toolcrib.workflows.definition_run import DefinitionRun
 from toolcrib.workflows.device_pool import DevicePool
 from toolcrib.workflows.external_task import ExternalTask
 from toolcrib.workflows.host import Host
@@ -48,7 +49,7 @@ async def replay(histories: Iterable[WorkflowHistory], runner: WorkflowRunner | 
     """
     decisions = Decisions()
     replayer = Replayer(
-        workflows=[DevicePool, ScheduledTask, ExternalTask, Host],
+        workflows=[DevicePool, ScheduledTask, ExternalTask, Host, DefinitionRun],
         workflow_runner=runner or workflow_runner(),
         data_converter=DATA_CONVERTER,
         interceptors=[decisions, CountedArguments()],

@@ -40,11 +40,11 @@ def loaded(text: str | bytes) -> WorkflowDefinition:
 
 
 def refusal(text: str | bytes) -> str:
-    """Return what is said of a file with that content: within two seconds, in one line, with line and column."""
-    begin = time.monotonic()
+    """Return what is said of a file with that content: in two seconds of work, in one line, with its place."""
+    begin = time.process_time()
     with pytest.raises(InvalidRequest) as refused:
         loaded(text)
-    assert time.monotonic() - begin < 2
+    assert time.process_time() - begin < 2
     error = refused.value
     assert error.exit_code == 4
     assert error.hint
@@ -227,6 +227,7 @@ def test_nothing_there(content: bytes, said: str) -> None:
         (step("run: x, runner: exec, with: {argv: [b]}"), "5:48: steps[1].with.argv: runner exec knows only args"),
         (step("run: x, runner: exec, with: {args: b}"), "5:48: steps[1].with.args: must be a list of texts"),
         (step("run: x, runner: python"), "5:18: steps[1].run: is not module:function"),
+        (step("run: 'a:b', runner: python, stdin: x"), "5:48: steps[1].stdin: runner python gives its function none"),
         (step("run: 'a:b', runner: python, with: {a-b: 1}"), "5:53: steps[1].with.a-b: cannot name an argument"),
         (ONE + "version: a/b\n", "3:10: version: 'a/b' is not 1 to 64 of A-Z a-z 0-9 . _ -"),
         (
@@ -278,11 +279,11 @@ def test_braces_alone_are_no_text() -> None:
         ("\n".join("  " * level + "a:" for level in range(400)), "nested deeper than 32 levels"),
         ('{"a":' * 3000 + "1" + "}" * 3000, "nested deeper than 32 levels"),
         ("name: x\n" * 700_000, "the file is larger than 256 KiB, which is the limit"),
-        ("{" + ",".join(f"k{n}" for n in range(30_000)) + "}", "more than 50,000 values, which is the limit"),
-        ("[" + "*a," * 80_000 + "]", "more than 50,000 values, which is the limit"),
+        ("{" + ",".join(f"k{n}" for n in range(30_000)) + "}", "more than 20,000 values, which is the limit"),
+        ("[" + "*a," * 80_000 + "]", "more than 20,000 values, which is the limit"),
         (
-            "x-a: &a {" + "".join(f"k{n}," for n in range(5000)) + "}\nx-b:\n" + "- {<<: *a}\n" * 9000,
-            "x-b[10].<<: with all << followed there are more than 50,000 values",
+            "x-a: &a {" + "".join(f"k{n}," for n in range(3000)) + "}\nx-b:\n" + "- {<<: *a}\n" * 3000,
+            "x-b[6].<<: with all << followed there are more than 20,000 values",
         ),
         (
             f"x-a0: &a0 [x]\n{ONE}"
@@ -290,10 +291,21 @@ def test_braces_alone_are_no_text() -> None:
             + "description: *a11\n",
             "with all aliases replaced, the definition is too large",
         ),
+        (
+            ONE
+            + "x-a: &a '"
+            + "\\"
+            + "x" * 99_000
+            + "'\n"
+            + "outputs: {"
+            + ",".join(f"a{n}: *a" for n in range(9))
+            + "}",
+            "too large",
+        ),
         (ONE + f"inputs: {{a: {{type: integer, default: {'1' * 200_000}}}}}", "is no integer"),
         (ONE + f"outputs: {{a: '{'${{' * 40_000}'}}", "${{ is not closed by }}"),
         (ONE + "? '" + "k" * 200_000 + "'\n: x\n", "unknown key"),
-        ("name: x\nsteps: [" + "{id: a, run: x}," * 8_000 + "]", "steps: has more than 500 entries"),
+        ("name: x\nsteps: [" + "{id: a, run: x}," * 3_000 + "]", "steps: has more than 500 entries"),
         (b"name: caf\xe9\n", "1:10: the file is not text in UTF-8: byte 9 is no part of any"),
         (b"name: x\nversion: \x07\n", "2:10: the character #x0007 cannot stand in YAML"),
         (bytes(range(256)) * 900, "3:115: the file is not text in UTF-8"),
@@ -307,6 +319,7 @@ def test_braces_alone_are_no_text() -> None:
         "aliases",
         "merges",
         "bomb",
+        "unfolded",
         "digits",
         "open",
         "key",

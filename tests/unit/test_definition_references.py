@@ -124,7 +124,7 @@ def test_a_condition_is_exactly_one_comparison(text: str) -> None:
         ({"run": "${{ inputs.url }}", "runner": "exec"}, "steps.1.run: no reference can stand here; use with:"),
         (
             {"run": "${{ inputs.url }}", "runner": "python"},
-            "steps.1.run: no reference can stand here; use with, env or",
+            "steps.1.run: no reference can stand here; use with or env",
         ),
         ({"env": {"A": "${{ inputs.ulr }}"}}, "steps.1.env.A: there is no input ulr; did you mean url?"),
         ({"stdin": "${{ inputs.zzz }}"}, "steps.1.stdin: there is no input zzz; known: url, count, full"),

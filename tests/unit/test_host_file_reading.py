@@ -75,17 +75,17 @@ def test_syntax_faults_advise_quotes(tmp_path: Path) -> None:
 
 def test_a_large_file_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
     """What is too large is not even read to its end."""
-    begin = time.monotonic()
+    begin = time.process_time()
     assert refusal(tmp_path, b"- x\n" * 2_000_000) == "65537:1: the file is larger than 256 KiB, which is the limit"
-    assert time.monotonic() - begin < 1
+    assert time.process_time() - begin < 1
 
 
 def test_many_aliases_cost_no_time(tmp_path: Path) -> None:
     """Aliases of aliases, which would unfold to a billion nodes, are each looked at once."""
     lists = "\n".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12))
-    begin = time.monotonic()
+    begin = time.process_time()
     assert refusal(tmp_path, f"a0: &a0 [x]\n{lists}\n".encode()) == "1:1: a0: unknown key; known: host"
-    assert time.monotonic() - begin < 2
+    assert time.process_time() - begin < 2
 
 
 def test_a_long_chain_of_merges_is_followed(tmp_path: Path) -> None:
