@@ -30,6 +30,10 @@ _OF_THE_RECORDER: Final = {"identity": "recorder", "stackTrace": ""}
 """What would tell of the machine that recorded a history; no replay looks at it."""
 
 
+WORKFLOWS: Final = [DevicePool, ScheduledTask, ExternalTask, Host, DefinitionRun]
+"""Ours. Those of users, which tests run under leases, are not for us to replay."""
+_OURS: Final = "WorkflowType IN ({})".format(", ".join(f"'{cls.__name__}'" for cls in WORKFLOWS))
+
 STRICT: Final = UpdatesLast(
     SandboxedWorkflowRunner(
         restrictions=SandboxRestrictions.default.with_passthrough_modules(
@@ -49,7 +53,7 @@ async def replay(histories: Iterable[WorkflowHistory], runner: WorkflowRunner | 
     """
     decisions = Decisions()
     replayer = Replayer(
-        workflows=[DevicePool, ScheduledTask, ExternalTask, Host, DefinitionRun],
+        workflows=WORKFLOWS,
         workflow_runner=runner or workflow_runner(),
         data_converter=DATA_CONVERTER,
         interceptors=[decisions, CountedArguments()],
@@ -64,10 +68,10 @@ async def replay(histories: Iterable[WorkflowHistory], runner: WorkflowRunner | 
 
 
 async def histories_of(client: Client, limit: int = MOST) -> list[WorkflowHistory]:
-    """Return the histories of up to `limit` workflow runs of a namespace, open and closed, the newest first."""
+    """Return the histories of up to `limit` runs of our workflows in a namespace, open and closed, newest first."""
     return [
         await client.get_workflow_handle(found.id, run_id=found.run_id).fetch_history()
-        async for found in client.list_workflows(limit=limit)
+        async for found in client.list_workflows(_OURS, limit=limit)
     ]
 
 
