@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
+from replay.definition_scenarios import DEFINITION_SCENARIOS
 from replay.pool_scenarios import POOL_SCENARIOS
 from replay.task_scenarios import TASK_SCENARIOS
 from temporalio.client import WorkflowHandle
@@ -34,7 +35,7 @@ async def main() -> None:
         async with EmbeddedServer(port=0, headless=True) as server, asyncio.TaskGroup() as group:
             recordings = [
                 group.create_task(_recorded(server.address, scenario, Path(folder), gate))
-                for scenario in (*POOL_SCENARIOS, *TASK_SCENARIOS)
+                for scenario in (*POOL_SCENARIOS, *TASK_SCENARIOS, *DEFINITION_SCENARIOS)
             ]
     for old in FOLDER.glob("*.json"):
         old.unlink()

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from replay.definition_scenarios import DEFINITION_SCENARIOS
 from replay.pool_scenarios import POOL_SCENARIOS
 from replay.task_scenarios import TASK_SCENARIOS
 from temporalio.workflow import NondeterminismError
@@ -17,6 +18,7 @@ from temporalio.workflow import NondeterminismError
 from support.decisions import DecidedOtherwise
 from support.histories import FOLDER, STRICT, loaded, recorded, replay
 
+SCENARIOS = (*POOL_SCENARIOS, *TASK_SCENARIOS, *DEFINITION_SCENARIOS)
 FILES = sorted(FOLDER.glob("*.json"))
 LARGEST = 60 * 1024
 REPLAY_ALL = """
@@ -78,7 +80,7 @@ async def test_other_decisions_are_refused() -> None:
 
 def test_every_scenario_is_recorded() -> None:
     """There is a history of each scenario and of nothing else: `make histories` was run when scenarios changed."""
-    scenarios = {scenario.__name__.replace("_", "-") for scenario in (*POOL_SCENARIOS, *TASK_SCENARIOS)}
+    scenarios = {scenario.__name__.replace("_", "-") for scenario in SCENARIOS}
     assert {re.sub(r"-\d+$", "", file.stem) for file in FILES} == scenarios
 
 

@@ -19,6 +19,7 @@ def put(folder: Path, name: str, *steps: Mapping[str, Any], **rest: Any) -> None
     """Put a definition into the folder; steps are of runner `shell` and named s1, s2, ... if they do not say."""
     named = [{"id": f"s{number}", **step} for number, step in enumerate(steps, start=1)]
     data = {"name": name, "steps": named, **rest}
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.yaml").write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
 
 
