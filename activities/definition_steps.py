@@ -108,7 +108,8 @@ class _Attempt:
             self.end,
             stdout=stdout.text,
             stderr=stderr.text,
-            omitted_bytes=stdout.omitted_bytes,
+            omitted_stdout_bytes=stdout.omitted_bytes,
+            omitted_stderr_bytes=stderr.omitted_bytes,
             stdout_log=out_log.name if out_log.written else None,
             stderr_log=err_log.name if err_log.written else None,
         )

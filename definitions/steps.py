@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 DONE: Final = "done"
 FAILED: Final = "failed"
@@ -33,6 +33,16 @@ class StepOrder:
     max_attempts: int = 1
 
 
+class Printed(NamedTuple):
+    """What a step printed on one of its two streams."""
+
+    end: str
+    omitted_bytes: int
+    """Before `end`."""
+    log: str | None
+    """Where all of it is; None if there was none."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class StepEnd:
     """What came of a step."""
@@ -44,8 +54,9 @@ class StepEnd:
     stdout: str = ""
     """The end of it, if it was long."""
     stderr: str = ""
-    omitted_bytes: int = 0
-    """Of standard output, before `stdout`."""
+    omitted_stdout_bytes: int = 0
+    """How many came before `stdout`."""
+    omitted_stderr_bytes: int = 0
     stdout_log: str | None = None
     """Where all of it is, below the task's artifacts; None if there was none."""
     stderr_log: str | None = None
@@ -55,6 +66,12 @@ class StepEnd:
     problem: str | None = None
     """Why it failed."""
 
+    def printed(self, stream: str) -> Printed:
+        """Return what it printed on `stdout` or `stderr`."""
+        if stream == "stdout":
+            return Printed(self.stdout, self.omitted_stdout_bytes, self.stdout_log)
+        return Printed(self.stderr, self.omitted_stderr_bytes, self.stderr_log)
+
     def summary(self) -> dict[str, Any]:
         """Return what the result of the task says of it."""
         return {
@@ -62,6 +79,7 @@ class StepEnd:
             "outcome": self.outcome,
             "exit_code": self.exit_code,
             "attempts": self.attempts,
-            "omitted_bytes": self.omitted_bytes,
+            "omitted_stdout_bytes": self.omitted_stdout_bytes,
+            "omitted_stderr_bytes": self.omitted_stderr_bytes,
             "logs": [log for log in (self.stdout_log, self.stderr_log) if log],
         }

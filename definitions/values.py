@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from toolcrib.definitions.references import Comparison, Literally, Operand, Reference, parts_of
-from toolcrib.definitions.steps import StepEnd
+from toolcrib.definitions.steps import Printed, StepEnd
 
 MAX_VALUE_BYTES: Final = 128 * 1024 - 1
 """Of one text whose references were replaced: no process takes a longer variable or argument."""
@@ -33,9 +33,8 @@ class Values:
             ValueFault: what was printed is not there as a whole, or the text becomes too long.
         """
         if isinstance(value, str):
-            parts = parts_of(value)
-            alone = len(parts) == 1 and isinstance(parts[0], Reference)
-            return self._whole(parts[0]) if alone and isinstance(parts[0], Reference) else self.text(value)
+            alone = _alone(value)
+            return self.text(value) if alone is None else self._whole(alone)
         if isinstance(value, dict):
             return {key: self.filled(child) for key, child in value.items()}
         return [self.filled(child) for child in value] if isinstance(value, list) else value
@@ -61,10 +60,9 @@ class Values:
         Raises:
             ValueFault: what was printed is not there as a whole, or the text becomes too long.
         """
-        parts = parts_of(template)
-        if len(parts) == 1 and isinstance(parts[0], Reference) and parts[0].field in _PRINTED:
-            end = self._ends[parts[0].name]
-            return None, end.stdout_log if parts[0].field == "stdout" else end.stderr_log
+        alone = _alone(template)
+        if alone is not None and alone.field in _PRINTED:
+            return None, self._ends[alone.name].printed(alone.field).log
         return self.text(template, trimmed=False), None
 
     def holds(self, comparison: Comparison) -> bool:
@@ -111,21 +109,29 @@ class Values:
         if reference.field is None:
             return self._inputs[reference.name]
         end = self._ends[reference.name]
-        if reference.field == "stdout" and end.omitted_bytes:
-            self._cut(reference, end)
-        value = getattr(end, reference.field)
-        return value.rstrip("\n") if trimmed and reference.field in _PRINTED else value
+        if reference.field not in _PRINTED:
+            return getattr(end, reference.field)
+        printed = end.printed(reference.field)
+        if printed.omitted_bytes:
+            self._cut(reference, printed)
+        return printed.end.rstrip("\n") if trimmed else printed.end
 
-    def _cut(self, reference: Reference, end: StepEnd) -> None:
+    def _cut(self, reference: Reference, printed: Printed) -> None:
         raise ValueFault(
-            f"{reference} is too long for here, only its last {len(end.stdout.encode()):,} bytes are kept; give it to "
-            f"a step as the whole of its stdin, or read it from $TOOLCRIB_ARTIFACTS/{end.stdout_log}"
+            f"{reference} is too long for here, only the end of it is kept; give it to a step as the whole of its "
+            f"stdin, or read it from $TOOLCRIB_ARTIFACTS/{printed.log}"
         )
 
 
 class _Lenient(Values):
-    def _cut(self, reference: Reference, end: StepEnd) -> None:
+    def _cut(self, reference: Reference, printed: Printed) -> None:
         """Take what is kept: the result says of every step how much was omitted."""
+
+
+def _alone(template: str) -> Reference | None:
+    """Return the reference that a text is nothing but; None if it is more."""
+    parts = parts_of(template)
+    return parts[0] if len(parts) == 1 and isinstance(parts[0], Reference) else None
 
 
 def as_text(value: Any) -> str:

@@ -162,7 +162,7 @@ async def test_five_megabytes_of_output(lab: Lab, tmp_path: Path) -> None:
     assert log.stat().st_size == 5_000_000
     assert result["outputs"]["size"] == "5000000"
     kept = len(result["outputs"]["all"]) + 1
-    assert result["steps"][0]["omitted_bytes"] == 5_000_000 - kept
+    assert result["steps"][0]["omitted_stdout_bytes"] == 5_000_000 - kept
     assert kept < 20_000
     assert [step["outcome"] for step in result["steps"]] == ["done", "done", "failed", "done"]
 

@@ -176,24 +176,34 @@ def test_outputs_keep_their_types() -> None:
 def test_what_was_cut_is_not_taken_for_the_whole(step: dict[str, Any]) -> None:
     """A step that would get the end of an output for all of it fails instead, and is told where the whole is."""
     run = course({}, step)
-    ended(run, stdout="end", omitted_bytes=5_000_000, stdout_log="steps/s1-1.stdout")
+    ended(run, stdout="end", omitted_stdout_bytes=5_000_000, stdout_log="steps/s1-1.stdout")
     assert run.next() is None
     failure = run.outcome()
     assert isinstance(failure, Failure)
     assert failure.message == (
-        "step s2 failed: it cannot run: steps.s1.stdout is too long for here, only its last 3 bytes are kept; give it "
-        "to a step as the whole of its stdin, or read it from $TOOLCRIB_ARTIFACTS/steps/s1-1.stdout"
+        "step s2 failed: it cannot run: steps.s1.stdout is too long for here, only the end of it is kept; give it to a "
+        "step as the whole of its stdin, or read it from $TOOLCRIB_ARTIFACTS/steps/s1-1.stdout"
     )
+
+
+def test_standard_error_is_cut_by_itself() -> None:
+    """That it is kept in part says nothing of the standard output, and the other way round."""
+    run = course({}, {"env": {"A": "${{ steps.s1.stdout }}"}}, {"env": {"A": "${{ steps.s1.stderr }}"}})
+    ended(run, stdout="all", stderr="end", omitted_stderr_bytes=1, stderr_log="steps/s1-1.stderr")
+    assert ended(run).env == {"A": "all"}
+    assert run.next() is None
+    assert run.ends[2].problem is not None
+    assert "steps.s1.stderr is too long for here" in run.ends[2].problem
 
 
 def test_an_output_that_was_cut_is_said_to_be() -> None:
     """In the result it is as it is kept, and the step says how much was omitted."""
     run = course({}, outputs={"all": "${{ steps.s1.stdout }}"})
-    ended(run, stdout="end\n", omitted_bytes=5_000_000, stdout_log="steps/s1-1.stdout")
+    ended(run, stdout="end\n", omitted_stdout_bytes=5_000_000, stdout_log="steps/s1-1.stdout")
     outcome = run.outcome()
     assert not isinstance(outcome, Failure)
     assert outcome["outputs"] == {"all": "end"}
-    assert outcome["steps"][0]["omitted_bytes"] == 5_000_000
+    assert outcome["steps"][0]["omitted_stdout_bytes"] == 5_000_000
     assert outcome["steps"][0]["logs"] == ["steps/s1-1.stdout"]
 
 
