@@ -63,7 +63,7 @@ async def _orders(running: Lab) -> list[TaskHandle]:
     return [
         await running.crib.submit(
             name=f"order {tea}",
-            workflow="tea:order",
+            workflow="order-tea",
             inputs={"url": url, "tea": tea, "cups": cups},
             driver_type="browser",
             pool=DEFAULT_POOL,
@@ -76,15 +76,15 @@ async def _orders(running: Lab) -> list[TaskHandle]:
 async def _show(console: Console, running: Lab, order: TaskHandle) -> bool:
     """Print what became of an order, and return whether nothing is wrong with it."""
     try:
-        result = await order.result()
+        result = (await order.result())["outputs"]
     except TaskFailed as error:
         console.print(f"{(await order.status()).name}: {error.message}", highlight=False, markup=False, soft_wrap=True)
         return error.error_code == LAPSED
     view = await order.status()
-    picture = running.home / "artifacts" / order.id / "1" / result["screenshot"]
+    picture = running.home / "artifacts" / order.id / "1" / result["picture"]
     console.print(
         f"{view.name:<20} done    {view.host_id}/{view.device_id}  {ran(view):.1f} s    {result['answer']} "
-        f"(screenshot: {picture.stat().st_size // 1024} KiB)",
+        f"(picture: {picture.stat().st_size // 1024} KiB)",
         highlight=False,
         soft_wrap=True,
     )

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 
 import pytest
 
+from support.browser import CHROMIUM, NO_CHROMIUM
+from toolcrib.activities.drivers.browser import BrowserDriver
 from toolcrib.activities.drivers.local import LocalDriver
 from toolcrib.activities.runners.exec import ExecRunner
 from toolcrib.activities.runners.python import PythonGoals, PythonWorkflows
@@ -72,6 +74,15 @@ class TestLocalDriver(DriverConformance):
 
     def device(self) -> DeviceSpec:
         return DeviceSpec(id="slot-1", driver="local", driver_type="local")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)
+class TestBrowserDriver(DriverConformance):
+    def driver(self) -> Driver:
+        return BrowserDriver()
+
+    def device(self) -> DeviceSpec:
+        return DeviceSpec(id="browser-1", driver="browser", driver_type="browser")
 
 
 @pytest.mark.parametrize("name", STRATEGIES.names())

@@ -35,21 +35,21 @@ async def shop() -> AsyncIterator[str]:
 async def test_tea_is_ordered_in_a_browser_of_the_lease(
     lab: Lab, tmp_path: Path, shop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The shop's answer decides: done or failed, at the first attempt, and with a screenshot of it."""
+    """The shop's answer decides: done or failed, at the first attempt, and with a picture of it."""
     monkeypatch.syspath_prepend(EXAMPLE)  # as if the worker was started there
     worker = toolcrib(lab.client, tmp_path, "worker", "--role", "host", "--config", str(EXAMPLE / "lab.yaml"))
     async with worker:
         orders = [
             await lab.crib.submit(
-                workflow="tea:order", driver_type="browser", inputs={"url": shop, "tea": tea, "cups": cups}
+                workflow="order-tea", driver_type="browser", inputs={"url": shop, "tea": tea, "cups": cups}
             )
             for tea, cups in (("Darjeeling", 3), ("<b>Assam</b>", 12))
         ]
-        assert await orders[0].result() == {
+        assert (await orders[0].result())["outputs"] == {
             "answer": "3 cups of Darjeeling are on their way.",
-            "screenshot": "answer.png",
+            "picture": "answer.png",
         }
-        with pytest.raises(TaskFailed, match=r"the shop says 'We have 9 cups\.'"):
+        with pytest.raises(TaskFailed, match=r"step check .* the shop says: We have 9 cups\."):
             await orders[1].result()
     for task in orders:
         assert len((await task.status()).attempts) == 1

@@ -34,4 +34,4 @@ async def test_the_demo_ends_well() -> None:
     said = (await process.communicate())[0].decode()
     assert process.returncode == 0, said
     assert "Every task ended as it should: 11 done, 1 failed on purpose" in said
-    assert said.count("are on their way. (screenshot: ") == 2
+    assert said.count("are on their way. (picture: ") == 2
