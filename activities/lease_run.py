@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Final
@@ -149,10 +149,10 @@ class LeaseRuns:
     ) -> None:
         """Have the device cleaned, later if a runner or driver does not stop, and note why it is not clean."""
 
-        async def clean() -> str | None:
+        async def clean() -> None:
             possession.is_cleaned_within(driver.limits.clean)
             try:
-                return await driver.clean(device, context)
+                possession.dirty = await driver.clean(device, context)
             finally:
                 self._folders.tidy(context.lease)
 
@@ -160,7 +160,7 @@ class LeaseRuns:
             possession.cleanup, possession.dirty = clean, "its runner or driver does not stop"
             return
         possession.dirty = "its clean-up was cut off"
-        possession.dirty = await clean()
+        await _to_its_end(clean())
 
     def _context(
         self, order: LeaseOrder, device: DeviceSpec, users: list[Future[Any]], reporter: ProgressReporter
@@ -192,6 +192,21 @@ class LeaseRuns:
     async def _tell_progress(self, task_id: str, report: Progress) -> None:
         task = self._client.get_workflow_handle(task_id)
         await task.signal(TASK_PROGRESS, report, rpc_timeout=TIMEOUT)
+
+
+async def _to_its_end(cleaning: Coroutine[Any, Any, None]) -> None:
+    """Await a clean-up, also if its lease is cancelled meanwhile; but if the worker stops, cut it off."""
+    task, cancelled = asyncio.ensure_future(cleaning), False
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            cancelled = True
+            if _worker_stops():
+                task.cancel()
+    if cancelled:
+        raise asyncio.CancelledError
+    task.result()
 
 
 def _report(lease: Lease, outcome: ReportOutcome, reason: str, dirty: str | None = None) -> Report:

@@ -150,6 +150,8 @@ async def _within(limit: float, call: Awaitable[Any]) -> Any:
         raise RuntimeError("it was cancelled from inside") from None
     if bound.expired():
         raise DriverFailed(f"it took longer than {limit:g} s")
+    if is_being_cancelled():
+        raise asyncio.CancelledError  # whatever became of it on the way
     return result
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
@@ -42,7 +43,7 @@ def flaky_slot(device_id: str) -> DeviceSpec:
 
 
 class Slow:
-    """A driver whose clean-up lasts until the test lets it end. It blocks: it has a thread of its own."""
+    """A driver whose clean-up lasts until the test lets it end, or it is cancelled; it has a thread of its own."""
 
     def __init__(self) -> None:
         self.cleans: list[str] = []
@@ -58,7 +59,8 @@ class Slow:
     async def clean(self, device: DeviceSpec, context: LeaseContext) -> None:
         """Say so, and take as long as the test wants."""
         self.cleans.append(context.lease.id)
-        self.may_end.wait()
+        while not self.may_end.is_set():
+            await asyncio.sleep(0.01)
 
 
 class Deadly(Flaky):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 import time
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from support.guarded import running_lab
+from support.guarded import running_lab, until
 from support.leases import lease_context
 from toolcrib.activities.context import LeaseContext, RunningWork
 from toolcrib.activities.drivers.care import LIMITS, DeviceCare, DriverFailed, Limits
@@ -99,6 +100,15 @@ class Deaf(Plain):
 
     async def prepare(self, device: DeviceSpec, context: LeaseContext) -> None:
         self.may_end.wait()
+
+
+class Unmoved(Plain):
+    """Takes its cancellation for a sign to be done."""
+
+    async def prepare(self, device: DeviceSpec, context: LeaseContext) -> None:
+        context.environment["BEGUN"] = "yes"
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
 
 
 class Rude(Plain):
@@ -220,6 +230,15 @@ async def test_a_driver_that_does_not_stop_keeps_its_device(context: LeaseContex
     assert [user.done() for user in context.users] == [False]
     Deaf.may_end.set()
     await asyncio.wrap_future(context.users[0])
+
+
+async def test_a_driver_cannot_swallow_the_end_of_its_lease(context: LeaseContext) -> None:
+    """Else the work would begin after it was cancelled."""
+    preparing = asyncio.create_task(care(Unmoved).prepare(context.device, context))
+    await until(lambda: "BEGUN" in context.environment)
+    preparing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await preparing
 
 
 async def test_a_driver_cannot_end_its_worker(context: LeaseContext) -> None:
