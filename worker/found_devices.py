@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+import structlog
+
 from toolcrib.activities.drivers.care import DeviceCare
 from toolcrib.scheduling.errors import InvalidRequest
 from toolcrib.worker.host_file import HostFile
+
+_log = structlog.get_logger(__name__)
 
 
 def load_drivers(host: HostFile) -> dict[str, DeviceCare]:
@@ -28,7 +32,9 @@ async def with_found_devices(host: HostFile, drivers: Mapping[str, DeviceCare]) 
     """
     devices = {device.id: device for device in host.devices}
     for search in host.searches:
-        for device in await drivers[search.driver].find(search):
+        found = await drivers[search.driver].find(search)
+        _log.info("devices found", host=host.id, driver=search.driver, devices=[device.id for device in found])
+        for device in found:
             if device.id in devices:
                 raise InvalidRequest(
                     f"driver {search.driver} has found a device {device.id}, and the host has one already",
