@@ -1,4 +1,4 @@
-"""Measures whole tasks beside the bare one-activity workflow, in one run: rates, latencies, events and memory.
+"""Measures whole tasks beside the bare one-activity workflow, in one run: rates, latencies, events, CPU and memory.
 
     python benchmarks/lifecycle.py [--tasks 200] [--devices 20] [--rounds 5] [--soak 1000] [--json FILE]
 
@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import cpu
 import psutil
 from bare import QUEUE, Bare
 from rich.console import Console
@@ -74,6 +75,10 @@ class Bench:
         handle = await self._cribs[pool].submit(":")
         await handle.result()
         return handle.id
+
+    async def cost(self, count: int, width: int, call: Callable[[], Awaitable[Any]]) -> cpu.Spent:
+        """Return the milliseconds of CPU that one of `count` calls costs, by place."""
+        return await cpu.per_task(self._workers, count, lambda: lap(count, width, call))
 
     async def memory(self) -> float:
         """Return what the workers' process takes, in MiB."""
@@ -143,11 +148,14 @@ async def measure(bench: Bench, options: argparse.Namespace) -> dict[str, Any]:
     await lap(options.tasks, options.devices, bench.shell)
     pool_events = (await bench.pool_events() - before) / options.tasks
     await lap(options.soak, options.devices, bench.shell)
+    tasks = {"nothing": bench.nothing, "shell": bench.shell}
     return {
         "rows": rows,
         "events": dict(await bench.event_kinds(await bench.shell())),
         "events_queued": dict(await queued_events(bench, options.devices)),
         "events_pool": pool_events,
+        "cpu_ms": {kind: await bench.cost(options.tasks, options.devices, call) for kind, call in tasks.items()},
+        "cpu_ms_of_sh": cpu.empty_script(),
         "memory_mib": await bench.memory(),
     }
 
@@ -203,6 +211,8 @@ def show(result: dict[str, Any]) -> None:
         ("workers' memory, MiB", 250, result["memory_mib"]),
     ):
         console.print(f"{name}: {value:.1f} (at most {at_most})")
+    for line in cpu.lines(result["cpu_ms"], result["cpu_ms_of_sh"]):
+        console.print(line)
     for kind, count in sorted(result["events_queued"].items(), key=lambda item: -item[1]):
         console.print(f"  {count:3} ({result['events'].get(kind, 0)} without the queue)  {kind}")
 
