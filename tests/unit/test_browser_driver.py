@@ -11,6 +11,7 @@ import pytest
 
 from support.guarded import running_lab
 from support.leases import lease_context
+from support.pretender import written_pretender
 from toolcrib.activities.context import LeaseContext
 from toolcrib.activities.drivers.browser import BrowserDriver
 from toolcrib.activities.drivers.care import DeviceCare
@@ -18,23 +19,11 @@ from toolcrib.activities.drivers.finding import DeviceSearch
 from toolcrib.scheduling.device import DeviceSpec
 from toolcrib.scheduling.errors import InvalidRequest
 
-PRETENDER = """#!/bin/sh
-for argument; do case "$argument" in --user-data-dir=*) profile=${argument#*=};; esac; done
-mkdir "$profile"
-printf '%s\\n' "$@" >"$profile/arguments"
-printf '%s\\n' "$HOME" "$TOOLCRIB_LEASE_ID" "$(cd "$TMPDIR" && pwd -P)" >"$profile/variables"
-printf '4711\\n/devtools/browser/b7' >"$profile/DevToolsActivePort"
-sleep 60
-"""
-
 
 @pytest.fixture
 def pretender(tmp_path: Path) -> str:
     """A program that does as Chromium does when it starts."""
-    file = tmp_path / "pretender"
-    file.write_text(PRETENDER)
-    file.chmod(0o755)
-    return str(file)
+    return written_pretender(tmp_path)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import contextlib
 from toolcrib.activities.context import LeaseContext
 from toolcrib.activities.drivers import Driver
 from toolcrib.activities.drivers.care import LIMITS
+from toolcrib.activities.runners.aside import under_lease
 from toolcrib.scheduling.device import DeviceSpec
 from toolcrib.worker.conformance.leases import HOST_ID, leased, run
 
@@ -34,7 +35,7 @@ class DriverConformance:
         assert name.isprintable(), f"{name!r} is not printable"
 
     def test_it_serves_one_lease_after_the_other(self) -> None:
-        """What it prepared, it cleans, and then it can prepare it again; it adds variables, and only texts."""
+        """What it prepared, it cleans, and then it can prepare it again; it adds variables, only texts."""
         run(self._serves())
 
     def test_it_cleans_what_was_not_prepared(self) -> None:
@@ -46,28 +47,39 @@ class DriverConformance:
         for _ in range(2):
             async with leased(device) as context:
                 before = dict(context.environment)
-                await driver.prepare(device, context)
+                await _prepare(driver, device, context)
                 after = context.environment
                 lost = [name for name in before if after.get(name) != before[name]]
                 assert not lost, f"variables of the lease are gone or changed: {lost}"
                 odd = [name for name, value in after.items() if not isinstance(value, str) or "\0" in value]
                 assert not odd, f"variables that no process can have: {odd}"
-                await _cleaned(driver, device, context)
+                await _clean(driver, device, context)
 
     async def _cleans(self) -> None:
         driver, device = self.driver(), self.device()
         async with leased(device) as context:
-            await _cleaned(driver, device, context)
+            await _clean(driver, device, context)
         async with leased(device) as context:
-            preparing = asyncio.ensure_future(driver.prepare(device, context))
+            preparing = asyncio.ensure_future(_prepare(driver, device, context))
             await asyncio.sleep(0)
             preparing.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await preparing
-            await _cleaned(driver, device, context)
+            await _clean(driver, device, context)
 
 
-async def _cleaned(driver: Driver, device: DeviceSpec, context: LeaseContext) -> None:
+async def _prepare(driver: Driver, device: DeviceSpec, context: LeaseContext) -> None:
+    """Check and prepare, each in a loop of its own, as in a host."""
+    check = getattr(driver, "check", None)
+    if check is not None:
+        async with asyncio.timeout(LIMITS.check):
+            await under_lease("check", context, lambda inner: check(device, inner))
+    async with asyncio.timeout(LIMITS.prepare):
+        await under_lease("prepare", context, lambda inner: driver.prepare(device, inner))
+
+
+async def _clean(driver: Driver, device: DeviceSpec, context: LeaseContext) -> None:
+    """Clean as a host does: no process of the lease is left then."""
     await context.guard.end(context.lease.id)
     async with asyncio.timeout(LIMITS.clean):
-        await driver.clean(device, context)
+        await under_lease("clean", context, lambda inner: driver.clean(device, inner))
