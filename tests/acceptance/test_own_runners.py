@@ -57,3 +57,17 @@ async def test_each_entry_point_is_reached_exactly_once(lab: Lab, acme: str) -> 
         assert [(one.outcome, one.reason) for one in blamed.attempts] == [("expired", reason)]
         device = await eventually(lambda: crib.pool().device("lab-1/slot-1"), lambda one: one.state == "resting")
         assert (device.reason or "").startswith(f"failed once: {reason}")
+
+
+async def test_functions_by_their_names(lab: Lab) -> None:
+    """With the runner `python`, as workflows and as goals; what one raises is the error of its task."""
+    crib = await lab.pool()
+    async with lab.host(goal="python", workflow="python"):
+        workflow = await crib.submit(workflow="json:dumps", inputs={"obj": {"b": 1, "a": [None]}, "sort_keys": True})
+        goal = await crib.submit('json:loads {"s": "[1, 2]"}')
+        wrong = await crib.submit(workflow="json:loads", inputs={"s": "[1, 2"})
+        assert await workflow.result() == '{"a": [null], "b": 1}'
+        assert await goal.result() == [1, 2]
+        with pytest.raises(TaskFailed, match=r"^JSONDecodeError: Expecting ',' delimiter") as caught:
+            await wrong.result()
+        assert caught.value.result["output"].startswith("Traceback (most recent call last):\n")
