@@ -108,6 +108,8 @@ def _unoffered(what: str, wanted: str, offered: Sequence[str]) -> str:
     text = f"no device has {what} {wanted}"
     if "*" in wanted:
         text += "; it is compared literally, * is no wildcard"
+    if "," in wanted:
+        text += "; commas do not separate tags: give each one by itself"
     return f"{text}; did you mean {close[0]}?" if close else text
 
 
