@@ -62,6 +62,24 @@ class Spawner(Protocol):
         """Kill the processes of a lease."""
 
 
+class Log(Protocol):
+    """Takes what is to be kept of an attempt's output, from any thread: see `AttemptLog`."""
+
+    @property
+    def behind(self) -> bool:
+        """Whether a lot waits for the disk."""
+
+    def write(self, data: bytes) -> None:
+        """Add to the log; it neither waits nor raises."""
+
+    def line(self, text: str) -> None:
+        """Add a line."""
+
+
+class WorkResult(dict[str, Any]):
+    """The result of a runner of toolcrib's own: the list of artifacts is added to it, if there are any."""
+
+
 class Reporter(Protocol):
     """Takes progress: see `ProgressReporter`."""
 
@@ -87,6 +105,8 @@ class LeaseContext:
     """Exists, is empty and belongs to this lease alone; it is deleted when the work is over."""
     artifacts: Path
     """Exists; what is put here is kept."""
+    log: Log
+    """What `toolcrib logs` shows of the attempt. Commands that run under the guard print into it by themselves."""
     deadline: float
     """When the time limit ends the work, in unix seconds."""
     environment: dict[str, str] = field(default_factory=dict)

@@ -166,7 +166,7 @@ class LeaseRuns:
         self, order: LeaseOrder, device: DeviceSpec, users: list[Future[Any]], reporter: ProgressReporter
     ) -> LeaseContext:
         lease = order.lease
-        folder, artifacts = self._folders.make(lease)
+        files = self._folders.make(lease)
         environment = {name: value for name, value in os.environ.items() if name not in SECRETS} | {
             "TOOLCRIB_TASK_ID": lease.task_id,
             "TOOLCRIB_LEASE_ID": lease.id,
@@ -174,7 +174,7 @@ class LeaseRuns:
             "TOOLCRIB_ATTEMPT": str(lease.attempt),
             "TOOLCRIB_DEVICE_ID": lease.device_id,
             "TOOLCRIB_HOST_ID": lease.host_id,
-            "TOOLCRIB_ARTIFACTS": str(artifacts),
+            "TOOLCRIB_ARTIFACTS": str(files.artifacts),
             LOCKS: str(self._possessions.folder),
         }
         return LeaseContext(
@@ -182,8 +182,9 @@ class LeaseRuns:
             device=device,
             guard=self._guard,
             reporter=reporter,
-            folder=folder,
-            artifacts=artifacts,
+            folder=files.work,
+            artifacts=files.artifacts,
+            log=files.log,
             deadline=time.time() + order.timeout,
             environment=environment,
             users=users,

@@ -45,6 +45,8 @@ async def run_command(
         GuardLost: the guard died and took the command with it.
         NotKilled: it was cancelled, and processes of it are still there.
     """
+    for output in (stdout, stderr):
+        output.log_to(context.log)
     work = None
     try:
         work = await _start(command, context, stdout, stderr)

@@ -9,10 +9,14 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final
 
+from toolcrib.activities.context import Log
 from toolcrib.activities.runners.progress_lines import ProgressLines
 
 KEPT_BYTES: Final = 8 * 1024
 _CHUNK = 1 << 16
+PAUSE: Final = 0.005
+PATIENCE: Final = 0.5
+"""Seconds for which a command may wait until its log is written, before that has to do without."""
 
 
 class Output:
@@ -33,6 +37,9 @@ class Output:
         self._read_end, self._write_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(self._write_end, True)
         self._ended = asyncio.Event()
+        self._attempt_log: Log | None = None
+        self._paused = 0.0
+        self._pause: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> Output:
         asyncio.get_running_loop().add_reader(self._read_end, self._take)
@@ -43,7 +50,13 @@ class Output:
     ) -> None:
         self.handed_over()
         asyncio.get_running_loop().remove_reader(self._read_end)
+        if self._pause is not None:
+            self._pause.cancel()
         os.close(self._read_end)
+
+    def log_to(self, log: Log) -> None:
+        """Have what is printed from now on in the attempt's log as well, without what `lines` takes out."""
+        self._attempt_log = log
 
     @property
     def fd(self) -> int:
@@ -88,8 +101,26 @@ class Output:
             asyncio.get_running_loop().remove_reader(self._read_end)
             self._ended.set()
         self._remember(self._lines.take(chunk))
+        if chunk and self._attempt_log is not None:
+            self._keep_pace(self._attempt_log)
+
+    def _keep_pace(self, log: Log) -> None:
+        """Read no more for a moment while a lot waits for the disk; but a disk that hangs must not hold up the work."""
+        loop = asyncio.get_running_loop()
+        if not log.behind:
+            self._paused = 0.0
+        elif self._paused < PATIENCE:
+            loop.remove_reader(self._read_end)
+            self._pause = loop.call_later(PAUSE, self._go_on, log)
+
+    def _go_on(self, log: Log) -> None:
+        self._paused += PAUSE
+        asyncio.get_running_loop().add_reader(self._read_end, self._take)
+        self._keep_pace(log)
 
     def _remember(self, printed: bytes) -> None:
+        if self._attempt_log is not None:
+            self._attempt_log.write(printed)
         self._seen += len(printed)
         self._tail = (self._tail + printed)[-self._limit :]
         if self._log is not None and printed:

@@ -69,6 +69,10 @@ class WorkContext:
             raise asyncio.CancelledError
         self._lease.progress(value, message)
 
+    def log(self, line: str) -> None:
+        """Add a line to what `toolcrib logs` shows of this attempt."""
+        self._lease.log.line(line)
+
     def stop(self) -> None:
         """Have the next `progress` raise."""
         self._stop.set()

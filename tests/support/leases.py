@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from toolcrib.activities.attempt_log import AttemptLog
 from toolcrib.activities.context import LeaseContext
 from toolcrib.activities.guard import Guard
 from toolcrib.activities.progress import ProgressReporter
 from toolcrib.scheduling.device import DeviceSpec
+from toolcrib.scheduling.keeping import LOG_LIMIT
 from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import Progress
 
@@ -37,6 +39,7 @@ def lease_context(guard: Guard, folder: Path) -> LeaseContext:
         reporter=ProgressReporter("task-1.1.7", _told_nobody),
         folder=folder / "work",
         artifacts=folder / "artifacts",
+        log=AttemptLog(folder / "log", LOG_LIMIT),
         deadline=1e12,
         environment=dict(os.environ),
     )

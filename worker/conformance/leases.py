@@ -12,10 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from toolcrib.activities.attempt_log import AttemptLog
 from toolcrib.activities.context import LeaseContext
 from toolcrib.activities.guard import Guard
 from toolcrib.activities.progress import ProgressReporter
 from toolcrib.scheduling.device import DeviceSpec
+from toolcrib.scheduling.keeping import LOG_LIMIT
 from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import Progress
 
@@ -88,6 +90,7 @@ def _context(guard: Any, device: DeviceSpec, folder: Path, number: int) -> Lease
         reporter=ProgressReporter(lease.id, _tell_nobody),
         folder=work,
         artifacts=artifacts,
+        log=AttemptLog(folder / lease.id / "log", LOG_LIMIT),
         deadline=time.time() + TIME_LIMIT,
         environment={**os.environ, **environment},
     )
