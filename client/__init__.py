@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from toolcrib.client.pool import PoolHandle
     from toolcrib.client.task import TaskHandle
     from toolcrib.scheduling.errors import (
+        HostUnreachable,
         IdempotencyConflict,
         InvalidRequest,
         NoConnection,
@@ -27,13 +28,16 @@ if TYPE_CHECKING:
         TaskEnded,
         TaskFailed,
         ToolcribError,
+        UnknownAttempt,
         UnknownDefinition,
         UnknownDevice,
+        UnknownFile,
         UnknownPool,
         UnknownStrategy,
         UnknownTask,
         WaitTimeout,
     )
+    from toolcrib.scheduling.host_files import Artifact
     from toolcrib.scheduling.request import TaskRequest
     from toolcrib.scheduling.views import (
         AttemptView,
@@ -47,6 +51,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Artifact",
     "AttemptView",
     "DefinitionView",
     "DeviceView",
@@ -55,6 +60,7 @@ __all__ = [
     "Group",
     "GroupHandle",
     "GroupView",
+    "HostUnreachable",
     "HostView",
     "IdempotencyConflict",
     "InvalidRequest",
@@ -73,8 +79,10 @@ __all__ = [
     "TaskView",
     "Toolcrib",
     "ToolcribError",
+    "UnknownAttempt",
     "UnknownDefinition",
     "UnknownDevice",
+    "UnknownFile",
     "UnknownPool",
     "UnknownStrategy",
     "UnknownTask",
@@ -84,6 +92,7 @@ __all__ = [
 
 # Commands that need no server should not pay for loading Temporal's SDK.
 _MODULES = {
+    "Artifact": "toolcrib.scheduling.host_files",
     "AttemptView": "toolcrib.scheduling.views",
     "DefinitionView": "toolcrib.scheduling.views",
     "DeviceView": "toolcrib.scheduling.views",
@@ -92,6 +101,7 @@ _MODULES = {
     "Group": "toolcrib.client.group",
     "GroupHandle": "toolcrib.client.group",
     "GroupView": "toolcrib.scheduling.views",
+    "HostUnreachable": "toolcrib.scheduling.errors",
     "HostView": "toolcrib.scheduling.views",
     "IdempotencyConflict": "toolcrib.scheduling.errors",
     "InvalidRequest": "toolcrib.scheduling.errors",
@@ -110,8 +120,10 @@ _MODULES = {
     "TaskView": "toolcrib.scheduling.views",
     "Toolcrib": "toolcrib.client.crib",
     "ToolcribError": "toolcrib.scheduling.errors",
+    "UnknownAttempt": "toolcrib.scheduling.errors",
     "UnknownDefinition": "toolcrib.scheduling.errors",
     "UnknownDevice": "toolcrib.scheduling.errors",
+    "UnknownFile": "toolcrib.scheduling.errors",
     "UnknownPool": "toolcrib.scheduling.errors",
     "UnknownStrategy": "toolcrib.scheduling.errors",
     "UnknownTask": "toolcrib.scheduling.errors",

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
 from typing import Any
 
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
 
+from toolcrib.client.attempt_files import AttemptFiles, attempt_of
 from toolcrib.client.cancellation import until_cancelled
+from toolcrib.client.logs import followed, log_of
 from toolcrib.client.pending import pending_reasons
 from toolcrib.client.reading import TaskReader
 from toolcrib.client.watching import Watch
 from toolcrib.scheduling.errors import CannotReplay, TaskCancelled, TaskEnded, TaskFailed
-from toolcrib.scheduling.views import TaskView
+from toolcrib.scheduling.host_files import Artifact
+from toolcrib.scheduling.views import AttemptView, TaskView
 
 
 class TaskHandle:
@@ -100,6 +104,53 @@ class TaskHandle:
         """
         async for view in Watch(self._client, on_silence).changes(self.id):
             yield view
+
+    async def logs(
+        self,
+        attempt: int | None = None,
+        *,
+        follow: bool = False,
+        on_attempt: Callable[[AttemptView], None] | None = None,
+        on_silence: Callable[[str], None] | None = None,
+    ) -> AsyncGenerator[bytes]:
+        """Yield what an attempt has printed, in pieces of up to 256 KiB; by default the last attempt.
+
+        With `follow` it goes on until the attempt has ended; without a number then also with those that follow it.
+        `on_attempt` is called before each one's log, and `on_silence`, with the host's id, when a host does not answer
+        and is waited for, or its log is left out since there is another attempt.
+
+        Raises:
+            UnknownTask: there is no such task.
+            UnknownAttempt: it has no such attempt; with `follow`, it ended without one.
+            UnknownFile: the host does not have the log, or no longer.
+            HostUnreachable: the attempt's host does not answer.
+        """
+        pieces = (
+            followed(self._client, self.id, attempt, on_attempt, on_silence)
+            if follow
+            else log_of(self._client, attempt_of(await self.status(), attempt), on_attempt)
+        )
+        async with aclosing(pieces):
+            async for piece in pieces:
+                yield piece
+
+    async def artifacts(self, attempt: int | None = None) -> list[Artifact]:
+        """Return the files that an attempt, by default the last one, has left in `TOOLCRIB_ARTIFACTS`, by their paths.
+
+        Raises:
+            UnknownTask, UnknownAttempt, UnknownFile, HostUnreachable: as `logs`.
+        """
+        return await AttemptFiles(self._client, attempt_of(await self.status(), attempt)).artifacts()
+
+    async def artifact(self, path: str, attempt: int | None = None) -> AsyncIterator[bytes]:
+        """Yield the content of one of these files, in pieces of up to 256 KiB.
+
+        Raises:
+            UnknownTask, UnknownAttempt, HostUnreachable: as `logs`.
+            UnknownFile: there is no such file, or no longer.
+        """
+        async for piece in AttemptFiles(self._client, attempt_of(await self.status(), attempt)).content(path):
+            yield piece
 
     async def _outcome(self) -> Any:
         try:

@@ -8,6 +8,8 @@
     ├── UnknownDefinition       unknown_definition
     ├── UnknownTask             unknown_task
     ├── UnknownDevice           unknown_device
+    ├── UnknownAttempt          unknown_attempt       the task has no such attempt
+    ├── UnknownFile             unknown_file          no such log or artifact, or no longer
     ├── NotEnrolled             not_enrolled          the pool has no key of the host
     ├── IdempotencyConflict     idempotency_conflict  the same key with other content
     ├── ClaimRefused
@@ -23,6 +25,7 @@
     ├── TaskCancelled           task_cancelled
     ├── WaitTimeout             wait_timeout
     ├── CannotReplay            cannot_replay         the scheduler is not of the version that made a task or pool
+    ├── HostUnreachable         host_unreachable      the host that has a log or artifact does not answer
     ├── NoConnection            no_connection
     └── NotSetUp                not_set_up            namespace or search attributes are missing
 
@@ -161,6 +164,28 @@ class UnknownDevice(ToolcribError):
         return cls(f"pool {pool!r} has no {what} {shown(name)}{meant}", hint=f"See: toolcrib {what} list --pool {pool}")
 
 
+class UnknownAttempt(ToolcribError):
+    """The task has no attempt of that number, or none yet."""
+
+    code = "unknown_attempt"
+    exit_code = 8
+
+    @classmethod
+    def named(cls, task_id: str, number: int | None, attempts: int) -> UnknownAttempt:
+        """Return the error for attempt `number` of a task that has so many; None: for any."""
+        if not attempts:
+            return cls(f"task {task_id} has had no attempt", hint=f"See where it is: toolcrib status {task_id}")
+        known = "only one" if attempts == 1 else f"only 1 to {attempts}"
+        return cls(f"task {task_id} has no attempt {number}, {known}", hint=f"See them: toolcrib status {task_id}")
+
+
+class UnknownFile(ToolcribError):
+    """There is no such log or artifact, or no longer."""
+
+    code = "unknown_file"
+    exit_code = 8
+
+
 class NotEnrolled(ToolcribError):
     """The pool does not have the public key of a host."""
 
@@ -276,6 +301,21 @@ class CannotReplay(ToolcribError):
 
     code = "cannot_replay"
     default_hint = "Run a scheduler of the version that began it, or of a newer one that knows its history."
+
+
+class HostUnreachable(ToolcribError):
+    """A host does not answer; what it keeps can be had when it does."""
+
+    code = "host_unreachable"
+    exit_code = 3
+
+    @classmethod
+    def named(cls, host_id: str) -> HostUnreachable:
+        """Return the error for `host_id`."""
+        return cls(
+            f"host {host_id} does not answer, and what it keeps is there alone",
+            hint="Try again when its worker runs. See: toolcrib host list",
+        )
 
 
 class NoConnection(ToolcribError):

@@ -17,6 +17,7 @@ SCHEDULED_TASK: Final = "ScheduledTask"
 EXTERNAL_TASK: Final = "ExternalTask"
 HOST: Final = "Host"
 DEFINITION_RUN: Final = "DefinitionRun"
+HOST_FILES: Final = "HostFiles"
 
 SEARCH_ATTRIBUTES: Final = ("ToolcribPool", "ToolcribStatus", "ToolcribDevice", "ToolcribHost", "ToolcribGroup")
 """All of type Keyword."""
@@ -57,6 +58,16 @@ def leased_workflow_id(lease_id: str) -> str:
 def lease_of_workflow(workflow_id: str) -> str | None:
     """Return the id of the lease under which a workflow runs; None if it is none of those."""
     return workflow_id.removeprefix(_LEASED) if workflow_id.startswith(_LEASED) else None
+
+
+def host_files_workflow_id(host_id: str) -> str:
+    """Return the workflow id under which a host is asked for logs and artifacts."""
+    return f"toolcrib-files-{host_id}"
+
+
+def host_files_queue(host_id: str) -> str:
+    """Return the task queue on which a host answers for its files."""
+    return f"toolcrib-host-{host_id}-files"
 
 
 def device_key(host_id: str, device_id: str) -> str:

@@ -13,16 +13,29 @@ from toolcrib.definitions.yaml_value import YamlValue
 from toolcrib.scheduling.constraints import checked_tag, checked_tags
 from toolcrib.scheduling.device import DeviceSpec
 from toolcrib.scheduling.durations import parse_duration
+from toolcrib.scheduling.keeping import LOG_LIMIT, Keep
 from toolcrib.scheduling.names import DEFAULT_POOL, checked_name
 from toolcrib.scheduling.quoting import shown
+from toolcrib.scheduling.sizes import parse_size
 from toolcrib.worker.runner_names import RunnerNames, read_runners
 
 DEFAULT_DRAIN_TIMEOUT: Final = 600.0
 MAX_COUNT: Final = 1_000
 """Devices that one entry may ask for."""
 
-_HOST_KEYS: Final = ("id", "pool", "devices", "runners", "definitions", "drain_timeout", "progress_throttle")
+_HOST_KEYS: Final = (
+    "id",
+    "pool",
+    "devices",
+    "runners",
+    "definitions",
+    "drain_timeout",
+    "progress_throttle",
+    "log_limit",
+    "keep",
+)
 _DEVICE_KEYS: Final = ("id", "driver", "driver_type", "tags", "properties", "count")
+_KEEP_KEYS: Final = ("age", "bytes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +54,10 @@ class HostFile:
     """Seconds that running work gets to finish in when the host stops."""
     progress_throttle: float = THROTTLE
     """Seconds between two reports of one task's progress that are passed on, at least."""
+    log_limit: int = LOG_LIMIT
+    """Bytes of an attempt's output that its log has, before all but the end of it is left out."""
+    keep: Keep = field(default_factory=Keep)
+    """For how long, and how much, logs and artifacts are kept."""
 
 
 def load_host_file(file: Path) -> HostFile:
@@ -62,6 +79,8 @@ def load_host_file(file: Path) -> HostFile:
         definitions=_folder(host["definitions"]) if "definitions" in host else None,
         drain_timeout=_duration(host["drain_timeout"]) if "drain_timeout" in host else DEFAULT_DRAIN_TIMEOUT,
         progress_throttle=_duration(host["progress_throttle"]) if "progress_throttle" in host else THROTTLE,
+        log_limit=_size(host["log_limit"]) if "log_limit" in host else LOG_LIMIT,
+        keep=_keep(host["keep"]) if "keep" in host else Keep(),
     )
 
 
@@ -124,6 +143,18 @@ def _folder(value: YamlValue) -> Path:
     if not folder.is_dir():
         raise value.fault(f"{folder} is not a folder")
     return folder
+
+
+def _keep(value: YamlValue) -> Keep:
+    found, default = value.mapping(known=_KEEP_KEYS), Keep()
+    return Keep(
+        age=_duration(found["age"]) if "age" in found else default.age,
+        bytes=_size(found["bytes"]) if "bytes" in found else default.bytes,
+    )
+
+
+def _size(value: YamlValue) -> int:
+    return value.checked(parse_size, value.written())
 
 
 def _duration(value: YamlValue) -> float:

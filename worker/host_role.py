@@ -23,6 +23,7 @@ from toolcrib.activities.run_records import RunRecords
 from toolcrib.activities.runners import WorkflowRunner
 from toolcrib.activities.runners.under_lease import HostWork, LeasedRuns
 from toolcrib.scheduling.names import host_queue
+from toolcrib.worker.files_role import files_role
 from toolcrib.worker.found_devices import load_drivers, with_found_devices
 from toolcrib.worker.host_agent import HostAgent
 from toolcrib.worker.host_file import HostFile
@@ -60,7 +61,7 @@ async def host_role(
         NoConnection: workflows of an earlier life are to be ended, and the server does not answer.
     """
     key = load_or_create_key(home, host.id)
-    lock_folder, folders = LockFolder(locks), LeaseFolders(home, host.id)
+    lock_folder, folders = LockFolder(locks), LeaseFolders(home, host.id, log_limit=host.log_limit)
     async with sole_host(host.id, lock_folder, folders), _guard() as guard:
         drivers = load_drivers(host)
         host = await with_found_devices(host, drivers)
@@ -70,7 +71,7 @@ async def host_role(
         possessions = Possessions(guard, lock_folder, served)
         agent = HostAgent(client, host, key, drivers, guard, possessions, folders, work, works)
         await runs.end_predecessors()
-        async with work_worker(client, host, agent, work):
+        async with files_role(client, host, folders), work_worker(client, host, agent, work):
             try:
                 async with _lease_worker(client, host, agent, drain):
                     registering = asyncio.create_task(agent.stay_registered())

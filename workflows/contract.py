@@ -51,3 +51,6 @@ POOL_REASONS: Final = "reasons"
 POOL_STRATEGIES: Final = "strategies"
 
 HOST_HELLO: Final = "hello"
+
+FILES_READ: Final = "read"
+FILES_LIST: Final = "list"

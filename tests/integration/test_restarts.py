@@ -68,7 +68,7 @@ async def test_a_scheduler_is_killed_and_started_again(server: EmbeddedServer, n
 
 
 async def test_a_host_is_killed_and_started_again(server: EmbeddedServer, namespace: str, tmp_path: Path) -> None:
-    """What ran on a host that was killed runs again when it is back; what waited waits on."""
+    """What ran on a host that was killed runs again when it is back; what waited waits on; logs can be had at once."""
     client = await connect(server.address, namespace)
     crib = Toolcrib(client)
     file = host_file(tmp_path, "h", DEVICES, pool="default")
@@ -77,9 +77,14 @@ async def test_a_host_is_killed_and_started_again(server: EmbeddedServer, namesp
         await crib.pool().configure(lease_ttl=4, claim_timeout=10)
         async with toolcrib(client, tmp_path, "worker", "--role", "host", "--config", str(file)) as host:
             await until_pool(crib, lambda pool: len(pool.devices) == 2)
+            done = await crib.submit("echo done")
+            await done.result()
             tasks = await submit_some(crib)
+            assert [piece async for piece in done.logs()] == [b"done\n"]
             host.kill()
         async with toolcrib(client, tmp_path, "worker", "--role", "host", "--config", str(file)):
+            await until_pool(crib, lambda pool: pool.hosts[0].incarnation == 2)
+            assert [piece async for piece in done.logs()] == [b"done\n"]
             await all_done(tasks)
             pool = await until_pool(crib, lambda pool: pool.leased == 0 and pool.queued == 0)
             first = await tasks[0].status()

@@ -19,6 +19,7 @@ from toolcrib.workflows.definition_run import DefinitionRun
 from toolcrib.workflows.device_pool import DevicePool
 from toolcrib.workflows.external_task import ExternalTask
 from toolcrib.workflows.host import Host
+from toolcrib.workflows.host_files import HostFiles
 from toolcrib.workflows.messages import CountedArguments
 from toolcrib.workflows.scheduled_task import ScheduledTask
 
@@ -30,7 +31,7 @@ _OF_THE_RECORDER: Final = {"identity": "recorder", "stackTrace": ""}
 """What would tell of the machine that recorded a history; no replay looks at it."""
 
 
-WORKFLOWS: Final = [DevicePool, ScheduledTask, ExternalTask, Host, DefinitionRun]
+WORKFLOWS: Final = [DevicePool, ScheduledTask, ExternalTask, Host, HostFiles, DefinitionRun]
 """Ours. Those of users, which tests run under leases, are not for us to replay."""
 _OURS: Final = "WorkflowType IN ({})".format(", ".join(f"'{cls.__name__}'" for cls in WORKFLOWS))
 

@@ -19,6 +19,7 @@ from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.activities.progress import THROTTLE
 from toolcrib.client import TaskHandle, TaskView, Toolcrib, UnknownPool
 from toolcrib.scheduling.device import DeviceSpec
+from toolcrib.scheduling.keeping import Keep
 from toolcrib.scheduling.messages import HostKey, HostSnapshot
 from toolcrib.scheduling.views import PoolView
 from toolcrib.worker.host_agent import HostAgent
@@ -66,6 +67,7 @@ class Lab:
         throttle: float = THROTTLE,
         plugins: Sequence[str] = (),
         definitions: Path | None = None,
+        keep: Keep | None = None,
     ) -> AsyncIterator[HostAgent]:
         """Run a host that is registered with its pool; `goal` and `workflow` name its runners.
 
@@ -79,6 +81,7 @@ class Lab:
             runners=runners,
             definitions=definitions,
             progress_throttle=throttle,
+            keep=keep or Keep(),
         )
         await self.enroll(host_id, pool=pool)
         home = self.folder / machine / host_id

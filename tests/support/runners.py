@@ -87,3 +87,34 @@ class Noting:
 
 noting = Noting()
 NOTING = "support.runners:noting"
+
+
+class Talking:
+    """A goal runner that writes the goal into the log of its attempt, as a line."""
+
+    async def run(self, goal: str, context: LeaseContext) -> None:
+        """Say it."""
+        context.log.line(goal)
+
+
+TALKING = "support.runners:Talking"
+
+
+class Parting:
+    """A goal runner that begins, and when it is cancelled waits for a moment before its last words."""
+
+    def __init__(self) -> None:
+        self.may_speak: Future[None] = Future()
+
+    async def run(self, goal: str, context: LeaseContext) -> None:
+        """Say the goal, and then wait to be cancelled, and to be let speak."""
+        context.log.line(goal)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.wrap_future(self.may_speak)
+            context.log.line("last words")
+
+
+parting = Parting()
+PARTING = "support.runners:parting"

@@ -9,10 +9,11 @@ import pytest
 from toolcrib.activities.drivers.finding import DeviceSearch
 from toolcrib.scheduling.device import DeviceSpec
 from toolcrib.scheduling.errors import InvalidRequest
+from toolcrib.scheduling.keeping import Keep
 from toolcrib.worker.host_file import HostFile, load_host_file
 from toolcrib.worker.runner_names import RunnerNames
 
-HOST_KEYS = "id, pool, devices, runners, definitions, drain_timeout, progress_throttle"
+HOST_KEYS = "id, pool, devices, runners, definitions, drain_timeout, progress_throttle, log_limit, keep"
 
 
 def written(folder: Path, text: str) -> Path:
@@ -58,6 +59,8 @@ host:
   definitions: ./definitions
   drain_timeout: 10m
   progress_throttle: 1s
+  log_limit: 8MiB
+  keep: {age: 7d, bytes: 100GiB}
 """
     assert load_host_file(written(tmp_path, text)) == HostFile(
         id="lab-1",
@@ -70,6 +73,8 @@ host:
         definitions=tmp_path / "definitions",
         drain_timeout=600.0,
         progress_throttle=1.0,
+        log_limit=8 << 20,
+        keep=Keep(age=7 * 86_400.0, bytes=100 << 30),
     )
 
 
@@ -78,6 +83,7 @@ def test_only_id_and_devices_are_needed(tmp_path: Path) -> None:
     host = load_host_file(written(tmp_path, "host: {id: h, devices: [{id: a, driver: local}]}"))
     assert (host.pool, host.runners, host.definitions, host.drain_timeout) == ("default", RunnerNames(), None, 600.0)
     assert host.progress_throttle == 0.25
+    assert (host.log_limit, host.keep) == (64 << 20, Keep(age=30 * 86_400.0, bytes=10 << 30))
 
 
 def test_an_entry_without_an_id_is_for_its_driver_to_find(tmp_path: Path) -> None:
@@ -270,6 +276,11 @@ def test_a_wrong_host_is_pointed_at(tmp_path: Path, text: str, said: str) -> Non
             "host.runners.by_driver_type.local.by_driver_type: unknown key",
         ),
         ("definitions: ./absent", "absent is not a folder"),
+        ("log_limit: 64MB", "host.log_limit: '64MB' is not a size such as 64KiB, 64MiB, 10GiB or a number of bytes"),
+        ("keep: 30d", "host.keep: must be a mapping"),
+        ("keep: {days: 30}", "host.keep.days: unknown key; known: age, bytes"),
+        ("keep: {age: 1 month}", "host.keep.age: '1 month' is not a duration such as"),
+        ("keep: {bytes: }", "host.keep.bytes: is empty"),
         ("pool: 'a/b'", "host.pool: 'a/b' is not 1 to 64 of"),
     ],
 )
