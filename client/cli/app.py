@@ -16,6 +16,7 @@ from toolcrib.client.cli import (
     doctor,
     external,
     host,
+    logs,
     pool,
     processes,
     strategies,
@@ -37,7 +38,7 @@ _CANNOT_WRITE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _EXAMPLES = ["toolcrib up", "toolcrib submit 'echo hello' --wait", "toolcrib list --state running", "toolcrib doctor"]
 
 app = new_app("Lease devices to tasks, on Temporal.")
-for module in (submit, tasks, watch, cancel, strategies, doctor, processes):
+for module in (submit, tasks, watch, logs, cancel, strategies, doctor, processes):
     app.add_typer(module.app)
 app.add_typer(
     definition.app,

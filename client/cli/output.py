@@ -55,6 +55,13 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
+def say_bytes(data: bytes) -> None:
+    """Write data as it is, now."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
 def note(line: str) -> None:
     """Tell the person at the terminal something that is no data."""
     sys.stderr.write(line + "\n")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from toolcrib.scheduling.definition_views import definition_views
 from toolcrib.scheduling.errors import ToolcribError, UnknownDevice, UnknownTask
-from toolcrib.scheduling.views import DefinitionView, DeviceView, HostView, PoolView, TaskView
+from toolcrib.scheduling.host_files import Artifact
+from toolcrib.scheduling.views import AttemptView, DefinitionView, DeviceView, HostView, PoolView, TaskView
 
 CREATED = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 
@@ -25,6 +26,20 @@ def task_view(task_id: str = "task-1", status: str = "queued", **changes: Any) -
     return TaskView.model_validate(
         {**given, "id": task_id, "status": status, "state": states.get(status, status), **changes}
     )
+
+
+def attempt_view(number: int = 1, **changes: Any) -> AttemptView:
+    """Return a view of an attempt on `lab/slot-1`."""
+    given = {
+        "number": number,
+        "host_id": "lab",
+        "device_id": "slot-1",
+        "lease_id": f"task-1.{number}.7",
+        "fencing": 7,
+        "assigned_at": CREATED,
+        "expires_at": CREATED,
+    }
+    return AttemptView.model_validate({**given, **changes})
 
 
 def pool_view(**changes: Any) -> PoolView:
@@ -58,6 +73,12 @@ class FakeHandle:
     interrupts: bool = False
     """Whether Ctrl-C is pressed when its views have been shown."""
     cancelled: bool = False
+    log: Sequence[bytes] = ()
+    """What its attempts have printed: the first piece is the first one's, and so on."""
+    left: dict[str, bytes] = field(default_factory=dict)
+    """Its artifacts."""
+    asked: list[tuple[int | None, bool]] = field(default_factory=list)
+    """Which logs were asked for, and whether they were followed."""
 
     async def status(self) -> TaskView:
         """Return the last view, or raise that the task is unknown."""
@@ -75,6 +96,40 @@ class FakeHandle:
             signal.raise_signal(signal.SIGINT)
         if self.stays or self.interrupts:
             await asyncio.Event().wait()
+
+    async def logs(
+        self,
+        attempt: int | None = None,
+        *,
+        follow: bool = False,
+        on_attempt: Callable[[AttemptView], None],
+        on_silence: Callable[[str], None],
+    ) -> AsyncGenerator[bytes]:
+        """Yield the log of each attempt, the host of the last of which needs to be waited for."""
+        self.asked.append((attempt, follow))
+        if not self.views:
+            raise UnknownTask.named(self.id)
+        for number, printed in enumerate(self.log, 1):
+            on_attempt(attempt_view(number))
+            if number == len(self.log) > 1:
+                on_silence("lab")
+            yield printed
+        if self.interrupts:
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.Event().wait()
+        if self.refusal:
+            raise self.refusal
+
+    async def artifacts(self, attempt: int | None = None) -> list[Artifact]:
+        """Return what it has left."""
+        return [Artifact(path=path, bytes=len(content)) for path, content in self.left.items()]
+
+    async def artifact(self, path: str, attempt: int | None = None) -> AsyncIterator[bytes]:
+        """Yield an artifact byte by byte, and then refuse if that is prepared."""
+        for byte in self.left[path]:
+            yield bytes([byte])
+        if self.refusal:
+            raise self.refusal
 
     async def cancel(self) -> None:
         """Be cancelled, refuse, or raise that the task is unknown."""
