@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pydantic_core import from_json, to_json
 
+from toolcrib.activities.artifacts import with_artifacts
 from toolcrib.activities.aside import is_being_cancelled
 from toolcrib.activities.context import InfrastructureFailed, LeaseContext, RunFailed
 from toolcrib.activities.guard import GuardLost, NotKilled
@@ -62,7 +63,7 @@ class TaskDispatcher:
             async with asyncio.timeout(limit) as bound:
                 result = await self._run(assignment, context)
             if not bound.expired():
-                return _done(context.lease.id, result)
+                return _done(context.lease.id, await with_artifacts(result, context, MAX_RESULT_BYTES))
         except (StillRunning, InfrastructureFailed):
             if not bound.expired():
                 raise
@@ -71,17 +72,18 @@ class TaskDispatcher:
         except asyncio.CancelledError as error:
             if is_being_cancelled():
                 raise
-            return _failed(context, _described(error), None)
+            return await _failed(context, _described(error), None)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a runner raises is its verdict
             if not bound.expired():
-                return _failed(context, _described(error), error.result if isinstance(error, RunFailed) else None)
+                left = error.result if isinstance(error, RunFailed) else None
+                return await _failed(context, _described(error), left)
         # However the runner took being stopped, it was the limit that ended it.
         over = ErrorBody(
             code="time_limit",
             message=f"the work took longer than {limit:g} s",
             hint="Give it more: toolcrib submit --timeout DURATION",
         )
-        return _failed(context, over, context.partial_result)
+        return await _failed(context, over, context.partial_result)
 
     def _run(self, assignment: Assignment, context: LeaseContext) -> Awaitable[Any]:
         entries = self._by_driver_type.get(context.device.driver_type, self._entries)
@@ -110,10 +112,10 @@ def _done(lease_id: str, result: Any) -> Report:
     return Report(lease_id=lease_id, outcome=ReportOutcome.DONE, result=_as_it_arrives(result))
 
 
-def _failed(context: LeaseContext, error: ErrorBody, result: Any) -> Report:
+async def _failed(context: LeaseContext, error: ErrorBody, result: Any) -> Report:
     message = error.message
     try:
-        result = _as_it_arrives(result)
+        result = _as_it_arrives(await with_artifacts(result, context, MAX_RESULT_BYTES))
     except RunFailed as refusal:
         result, message = None, f"{message} ({refusal.message})"
     kept = ErrorBody(code=error.code, message=_plain(message), hint=error.hint and _plain(error.hint))

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toolcrib.activities.context import InfrastructureFailed, LeaseContext, RunFailed
+    from toolcrib.activities.context import InfrastructureFailed, LeaseContext, RunFailed, WorkResult
     from toolcrib.activities.drivers import Driver
     from toolcrib.activities.drivers.finding import FoundDevice
     from toolcrib.activities.guard.errors import SpawnFailed
@@ -40,6 +40,7 @@ __all__ = [
     "RunFailed",
     "SpawnFailed",
     "Waiting",
+    "WorkResult",
     "WorkflowRunner",
     "assignment_strategy",
     "current_lease",
@@ -62,6 +63,7 @@ _MODULES = {
     "RunFailed": "toolcrib.activities.context",
     "SpawnFailed": "toolcrib.activities.guard",
     "Waiting": "toolcrib.scheduling.waiting",
+    "WorkResult": "toolcrib.activities.context",
     "WorkflowRunner": "toolcrib.activities.runners",
     "assignment_strategy": "toolcrib.scheduling.strategies",
     "current_lease": "toolcrib.activities.held_leases",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolcrib.activities.brought import Brought
-from toolcrib.activities.context import LeaseContext, RunFailed
+from toolcrib.activities.context import LeaseContext, RunFailed, WorkResult
 from toolcrib.activities.definition_files import Catalog, load_catalog
 from toolcrib.activities.definition_steps import run_step
 from toolcrib.activities.lease_steps import forget
@@ -65,6 +65,13 @@ class DefinitionRunner:
         except (UnknownDefinition, InvalidRequest) as error:
             raise RunFailed(error.message, hint=error.hint, code=error.error_code) from None
         try:
-            return await self._runs.run(context, DEFINITION_RUN, order)
+            return _ours(await self._runs.run(context, DEFINITION_RUN, order))
+        except RunFailed as failure:
+            failure.result = _ours(failure.result)
+            raise
         finally:
-            context.partial_result = unfinished(forget(context.lease.id))
+            context.partial_result = _ours(unfinished(forget(context.lease.id)))
+
+
+def _ours(result: Any) -> Any:
+    return WorkResult(result) if isinstance(result, dict) else result

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from typing import Any, Final
+from typing import Final
 
-from toolcrib.activities.context import LeaseContext, RunFailed
+from toolcrib.activities.context import LeaseContext, RunFailed, WorkResult
 from toolcrib.activities.runners.command import GRACE, Command, run_command
 from toolcrib.activities.runners.output import Output
 from toolcrib.activities.runners.progress_lines import ProgressLines
@@ -15,7 +15,7 @@ QUOTED: Final = 200
 """Characters of the last line that go into the message of a failure."""
 
 
-async def run_to_verdict(command: Command, context: LeaseContext, *, grace: float = GRACE) -> dict[str, Any]:
+async def run_to_verdict(command: Command, context: LeaseContext, *, grace: float = GRACE) -> WorkResult:
     """Run a command; return `{exit_code, output, omitted_bytes}` when it exits with code 0.
 
     Standard output and standard error are one, without the lines that say how far the work is. When it is cancelled,
@@ -39,10 +39,10 @@ async def run_to_verdict(command: Command, context: LeaseContext, *, grace: floa
     return result
 
 
-def command_result(code: int | None, output: Output) -> dict[str, Any]:
+def command_result(code: int | None, output: Output) -> WorkResult:
     """Return what is kept of a command; `code` is that of `run_command`, None if there is none."""
     exit_code = 128 - code if code is not None and code < 0 else code
-    return {"exit_code": exit_code, "output": output.text, "omitted_bytes": output.omitted_bytes}
+    return WorkResult(exit_code=exit_code, output=output.text, omitted_bytes=output.omitted_bytes)
 
 
 def how_it_ended(code: int) -> str:
@@ -52,10 +52,10 @@ def how_it_ended(code: int) -> str:
 
 def see_output(context: LeaseContext) -> str:
     """Return the hint that leads to what a command has printed."""
-    return f"See what it printed last: toolcrib status {context.lease.task_id}"
+    return f"See what it printed: toolcrib logs {context.lease.task_id}"
 
 
-def _failure(code: int, result: dict[str, Any], context: LeaseContext) -> RunFailed:
+def _failure(code: int, result: WorkResult, context: LeaseContext) -> RunFailed:
     what, said = f"command {how_it_ended(code)}", last_line(result["output"])
     return RunFailed(f"{what}: {said}" if said else what, hint=see_output(context), result=result)
 

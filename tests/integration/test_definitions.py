@@ -100,6 +100,7 @@ async def test_a_step_is_tried_again(lab: Lab, tmp_path: Path) -> None:
     assert failed.value.message == "step s2 failed: exited with code 9: last"
     assert [entry["outcome"] for entry in failed.value.result["steps"]] == ["done", "failed"]
     assert failed.value.result["steps"][1]["stdout"] == "first\nlast\n"
+    assert {"path": "steps/s2-2.stdout", "bytes": 11} in failed.value.result["artifacts"]
     assert not (tmp_path / "after").exists()
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from pydantic_core import to_json
 
 from support.leases import lease_context
-from toolcrib.activities.context import InfrastructureFailed, LeaseContext, RunFailed
+from toolcrib.activities.context import InfrastructureFailed, LeaseContext, RunFailed, WorkResult
 from toolcrib.activities.dispatcher import MAX_MESSAGE_LENGTH, MAX_RESULT_BYTES, EntryPoints, TaskDispatcher
 from toolcrib.activities.guard import Guard, GuardLost, NotKilled
 from toolcrib.scheduling.messages import Assignment, Report, ReportOutcome
@@ -289,3 +290,55 @@ async def test_any_message_can_be_reported(context: LeaseContext, text: str) -> 
     assert report.error is not None
     assert report.error.message.encode()
     assert len(report.error.message) <= MAX_MESSAGE_LENGTH
+
+
+def ours(**more: Any) -> WorkResult:
+    """Return a result as toolcrib's own runners give it."""
+    return WorkResult(exit_code=0, output="", omitted_bytes=0, **more)
+
+
+async def _over_time(context: LeaseContext) -> None:
+    context.partial_result = ours()
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [returning(ours()), raising(RunFailed("2 failed", result=ours())), _over_time],
+    ids=["done", "failed", "time_limit"],
+)
+async def test_artifacts_are_listed_in_our_results(
+    context: LeaseContext, behaviour: Callable[[LeaseContext], Awaitable[Any]]
+) -> None:
+    """However the work ended; without artifacts, and in results of others, there is nothing of it."""
+    plain = await dispatched(context, behaviour, limit=0.05)
+    assert plain.result == {"exit_code": 0, "output": "", "omitted_bytes": 0}
+    (context.artifacts / "report").mkdir()
+    (context.artifacts / "report" / "a.txt").write_text("é")
+    (context.artifacts / "link").symlink_to("/etc/passwd")
+    report = await dispatched(context, behaviour, limit=0.05)
+    assert report.result == {**plain.result, "artifacts": [{"path": "report/a.txt", "bytes": 2}]}
+    assert (await dispatched(context, returning({"exit_code": 0}))).result == {"exit_code": 0}
+
+
+@pytest.mark.parametrize("size", [0, MAX_RESULT_BYTES - 3_000], ids=["small", "large"])
+async def test_no_list_of_artifacts_makes_a_result_too_large(context: LeaseContext, size: int) -> None:
+    """It is cut, and says so; the task is not failed for what it left."""
+    for number in range(1_010):
+        (context.artifacts / f"{number:04}").touch()
+    report = await dispatched(context, returning(ours(steps="x" * size)))
+    assert report.outcome is ReportOutcome.DONE
+    assert report.result["more_artifacts"] is True
+    listed = [artifact["path"] for artifact in report.result["artifacts"]]
+    assert listed == [f"{number:04}" for number in range(len(listed))]
+    assert (len(listed) == 1_000) is (size == 0)
+    largest = ours(steps="x" * (MAX_RESULT_BYTES - len(to_json(ours(steps="")))))
+    assert (await dispatched(context, returning(largest))).result == largest
+
+
+async def test_artifacts_that_cannot_be_listed_change_no_verdict(context: LeaseContext) -> None:
+    """A work may remove the folder, or put something else there."""
+    context.artifacts.rmdir()
+    assert (await dispatched(context, returning(ours()))).result == ours()
+    context.artifacts.symlink_to("/etc")
+    assert (await dispatched(context, returning(ours()))).result == ours()
