@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from support.guarded import until
 from support.leases import lease_context
 from toolcrib.activities.context import LeaseContext, RunFailed
 from toolcrib.activities.guard import Guard
@@ -109,3 +110,14 @@ def test_what_has_no_known_parameters_is_refused() -> None:
     """When it is registered, not when it is called."""
     with pytest.raises(InvalidRequest, match="work: 'x' is not a function whose parameters are known"):
         works(x=5)
+
+
+async def test_a_work_adds_lines_to_its_log(lease: LeaseContext, tmp_path: Path) -> None:
+    """From the thread that it runs in; it never waits for that."""
+
+    def talk(context: WorkContext) -> None:
+        context.log("one")
+        context.log("zwei é")
+
+    await works(talk=talk).run("talk", {}, lease)
+    await until(lambda: (tmp_path / "log").read_text() == "one\nzwei é\n")
