@@ -5,23 +5,35 @@ from __future__ import annotations
 import asyncio
 
 from temporalio import activity
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from toolcrib.activities.incarnation import Incarnation
 from toolcrib.activities.renewal import LeaseLost, Renewal
 from toolcrib.scheduling.messages import Presence
-from toolcrib.workflows.contract import PRESENCE
+from toolcrib.workflows.contract import ANOTHER_WORKER, PRESENCE
 
 
 class HostPresence:
     """Heartbeats for one host, and knows whether it does."""
 
-    def __init__(self) -> None:
+    def __init__(self, incarnation: Incarnation) -> None:
+        self._incarnation = incarnation
         self._running = 0
         self._changed = asyncio.Condition()
         self._leaving = asyncio.Event()
 
     @activity.defn(name=PRESENCE)
     async def presence(self, presence: Presence) -> None:
-        """Heartbeat until the worker leaves, or the server no longer counts on this activity."""
+        """Heartbeat until the worker leaves, or the server no longer counts on this activity.
+
+        Two workers of a host take from one queue for a while, and only the one that is meant shows its presence.
+        """
+        if presence.incarnation != self._incarnation.number:
+            raise ApplicationError(
+                f"incarnation {self._incarnation.number} took what is for {presence.incarnation}",
+                type=ANOTHER_WORKER,
+                category=ApplicationErrorCategory.BENIGN,
+            )
         await self._count(1)
         try:
             renewal = Renewal(presence.ttl, lambda _: None)

@@ -263,7 +263,9 @@ class TaskRecord:
             return
         attempt.least_incarnation = news.incarnation
         if attempt.claimed_at is not None:
-            self.expire("its host's worker was started anew", now, lingers=attempt.machine != news.machine)
+            away = attempt.machine != news.machine
+            what = "another machine took its host's place" if away else "its host's worker was started anew"
+            self.expire(what, now, lingers=away)
 
     def expire(self, reason: str, now: float, *, lingers: bool = False) -> None:
         """End the open attempt, if there is one, because its lease was not claimed, or not renewed.

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
-from temporalio.exceptions import ActivityError
+from temporalio.exceptions import ActivityError, ApplicationError
 from temporalio.exceptions import TimeoutError as ActivityTimeout
 
 from toolcrib.scheduling.messages import HostSilent, Presence
 from toolcrib.scheduling.names import HOST, host_work_queue
-from toolcrib.workflows.contract import HOST_HELLO, PRESENCE
+from toolcrib.workflows.contract import ANOTHER_WORKER, HOST_HELLO, PRESENCE
 from toolcrib.workflows.pool_calls import ONCE, silence
 
 PICK_UP: Final = timedelta(seconds=30)
+PAUSE: Final = timedelta(seconds=1)
+"""After which an older worker, which took what was not for it, may have stopped."""
+MOST_MISSES: Final = 30
 _POOL: Final = SearchAttributeKey.for_keyword("ToolcribPool")
 LIFETIME: Final = timedelta(days=3650)
 
@@ -28,6 +32,8 @@ class Host:
     def __init__(self, presence: Presence) -> None:
         self._latest = presence
         self._hellos = 0
+        self._misses = 0
+        """How often another worker of the host took the activity, which is then tried again."""
 
     @workflow.run
     async def run(self, presence: Presence) -> str:
@@ -52,7 +58,7 @@ class Host:
         if presence.pool != self._latest.pool:
             workflow.upsert_search_attributes([_POOL.value_set(presence.pool)])
         if presence.incarnation >= self._latest.incarnation or presence.pool != self._latest.pool:
-            self._latest, self._hellos = presence, self._hellos + 1
+            self._latest, self._hellos, self._misses = presence, self._hellos + 1, 0
 
     async def _until_silent(self, current: Presence, hellos: int) -> str | None:
         """Return why the host fell silent, or None if a worker said hello again."""
@@ -73,6 +79,12 @@ class Host:
             activity.cancel()
             return None
         error = None if activity.cancelled() else activity.exception()
-        if isinstance(error, ActivityError) and isinstance(error.cause, ActivityTimeout):
+        cause = error.cause if isinstance(error, ActivityError) else None
+        if isinstance(cause, ActivityTimeout):
             return "it no longer heartbeats"
+        if isinstance(cause, ApplicationError) and cause.type == ANOTHER_WORKER and self._misses < MOST_MISSES:
+            self._misses += 1
+            with suppress(TimeoutError):
+                await workflow.wait_condition(lambda: self._hellos != hellos, timeout=PAUSE)
+            return None
         return "its worker stopped"

@@ -178,7 +178,9 @@ def test_a_new_worker_ends_what_an_older_one_had_claimed(machine: str, lingers: 
     record.host_restarted(HostRestarted(host_id="h", incarnation=1, machine=machine), START)
     (attempt,) = record.attempts
     assert (attempt.outcome, attempt.lingers) == ("expired", lingers)
-    assert attempt.reason == "its host's worker was started anew"
+    assert attempt.reason == (
+        "another machine took its host's place" if lingers else "its host's worker was started anew"
+    )
 
 
 def test_the_news_of_a_worker_ends_nothing_that_it_has_claimed_itself() -> None:
