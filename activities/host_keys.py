@@ -63,7 +63,7 @@ def create_key(home: Path, host_id: str) -> HostKeyPair:
     Raises:
         InvalidRequest: it has one already, the id is malformed, or the file cannot be written.
     """
-    file, pair = _file(home, host_id), HostKeyPair(host_id, Ed25519PrivateKey.generate())
+    file, pair = key_file(home, host_id), HostKeyPair(host_id, Ed25519PrivateKey.generate())
     pem = pair._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -87,7 +87,7 @@ def load_key(home: Path, host_id: str) -> HostKeyPair:
     Raises:
         InvalidRequest: there is none, it is not an Ed25519 key, or others than its owner may read it.
     """
-    file = _file(home, host_id)
+    file = key_file(home, host_id)
     try:
         with file.open("rb") as data:
             mode, pem = os.fstat(data.fileno()).st_mode, data.read()
@@ -117,8 +117,13 @@ def load_or_create_key(home: Path, host_id: str) -> HostKeyPair:
     Raises:
         InvalidRequest: as `load_key` and `create_key`.
     """
-    return load_key(home, host_id) if _file(home, host_id).exists() else create_key(home, host_id)
+    return load_key(home, host_id) if key_file(home, host_id).exists() else create_key(home, host_id)
 
 
-def _file(home: Path, host_id: str) -> Path:
+def key_file(home: Path, host_id: str) -> Path:
+    """Return where a host's key is.
+
+    Raises:
+        InvalidRequest: the id is malformed.
+    """
     return home / "keys" / f"{checked_name(host_id, 'host_id')}.pem"

@@ -201,6 +201,15 @@ class NotEnrolled(ToolcribError):
             hint=f"Enroll it: toolcrib host enroll {host_id} --pool {pool}{key}",
         )
 
+    @classmethod
+    def with_another_key(cls, host_id: str, pool: str, public_key: str) -> NotEnrolled:
+        """Return the error for a host of `pool` that is enrolled, but not with its key, which is `public_key`."""
+        enroll = f"toolcrib host enroll {host_id} --pool {pool} --public-key {public_key}"
+        return cls(
+            f"host {shown(host_id)} is enrolled in pool {pool!r} with another key than this machine's",
+            hint=f"If this is the host: toolcrib host revoke {host_id} --pool {pool} && {enroll}",
+        )
+
 
 class IdempotencyConflict(ToolcribError):
     """The idempotency key belongs to a task with other content."""

@@ -12,6 +12,7 @@ import structlog
 from temporalio.client import Client
 from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 from temporalio.exceptions import TemporalError
+from temporalio.service import RPCError
 
 from toolcrib.activities.brought import Brought
 from toolcrib.activities.dispatcher import EntryPoints, TaskDispatcher
@@ -63,8 +64,10 @@ class HostAgent:
         self.registered = asyncio.Event()
         self.superseded = asyncio.Event()
         """Set when a newer worker has taken this one's place."""
+        self.broken = asyncio.Event()
+        """Set when this worker no longer tries to be registered, which is a fault in it."""
+        self._bug: BaseException | None = None
         self.guard = guard
-        self.presence = HostPresence()
         machine = machine_id(possessions.folder)
         runners = host.runners.load()
         by_driver_type = {kind: names.load() for kind, names in host.runners.by_driver_type.items()}
@@ -87,6 +90,7 @@ class HostAgent:
             folders=folders,
             throttle=host.progress_throttle,
         )
+        self.presence = HostPresence(self.runs.incarnation)
         self._client = client
         self._host = host
         self._key = key
@@ -106,7 +110,7 @@ class HostAgent:
     @property
     def failures(self) -> tuple[asyncio.Event, ...]:
         """What is set when this worker cannot go on."""
-        return self.superseded, self.guard.lost
+        return self.superseded, self.guard.lost, self.broken
 
     @property
     def fault(self) -> ToolcribError | None:
@@ -115,7 +119,18 @@ class HostAgent:
             return HostSuperseded(f"another worker of host {self._host.id} has taken over from this one")
         if self.guard.lost.is_set():
             return GuardLost("the guard process died, and this host's work with it", hint="Start the worker again.")
+        if self._bug is not None:
+            return ToolcribError(
+                f"host {self._host.id} can no longer register: {type(self._bug).__name__}: {self._bug}",
+                hint="Start the worker again, and report this as a bug.",
+            )
         return None
+
+    def registering_ended(self, registering: asyncio.Task[None]) -> None:
+        """Take note of the end of `stay_registered`."""
+        if not registering.cancelled() and (bug := registering.exception()) is not None:
+            self._bug = bug
+            self.broken.set()
 
     async def stay_registered(self) -> None:
         """Register with the pool, and again when the host's presence is not counted on, or the pool has to be told.
@@ -131,6 +146,8 @@ class HostAgent:
                 await self._until_absent()
             except TimeoutError:
                 _log.warning("presence was not taken up; registering again", host=self._host.id)
+            except RPCError as error:
+                _log.warning("presence cannot be shown; registering again", host=self._host.id, reason=error.message)
             await asyncio.sleep(PAUSE)
 
     async def leave(self) -> None:
@@ -225,6 +242,8 @@ class HostAgent:
             return None
         if known.public_key is None:
             raise NotEnrolled.named(self._host.id, self._host.pool, self._key.public)
+        if known.public_key != self._key.public:
+            raise NotEnrolled.with_another_key(self._host.id, self._host.pool, self._key.public)
         # First what was served, then what is being worked on: the other way round, a lease that arrives in between
         # would be served and not worked on, that is to say over.
         served = await asyncio.to_thread(self._served.highest, [device.id for device in self._host.devices])
@@ -240,7 +259,7 @@ class HostAgent:
 
     def _may_pass(self, error: BaseException) -> bool:
         """Return whether to register again after an error; what has to be done about it is said once."""
-        if not isinstance(error, NotEnrolled | HostSuperseded | UnknownPool):
+        if not isinstance(error, ToolcribError):
             return is_unanswered(error)
         if error.message != self._waits_for:
             _log.warning("not registered yet", host=self._host.id, reason=error.message, hint=error.hint)

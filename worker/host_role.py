@@ -75,6 +75,7 @@ async def host_role(
             try:
                 async with _lease_worker(client, host, agent, drain):
                     registering = asyncio.create_task(agent.stay_registered())
+                    registering.add_done_callback(agent.registering_ended)
                     try:
                         yield agent
                     finally:

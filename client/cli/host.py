@@ -11,6 +11,7 @@ from toolcrib.client.cli.options import Pool
 from toolcrib.client.cli.output import note, say, say_json, say_view, say_views
 from toolcrib.client.cli.pool_view import say_hosts
 from toolcrib.client.cli.session import Session
+from toolcrib.scheduling.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from toolcrib.scheduling.views import HostView
@@ -26,7 +27,7 @@ PublicKey = Annotated[
 @command(app, "list", examples=["toolcrib host list", "toolcrib host list --pool phones -o json"])
 async def list_hosts(session: Session, pool: Pool = None) -> None:
     """List a pool's hosts."""
-    async with session.client(pool) as crib:
+    async with session.answering(pool) as crib:
         views = await crib.pool().hosts()
     if session.as_json:
         say_views(views)
@@ -37,7 +38,7 @@ async def list_hosts(session: Session, pool: Pool = None) -> None:
 @command(app, "drain", examples=["toolcrib host drain lab-1"])
 async def drain(session: Session, host_id: HostId, pool: Pool = None) -> None:
     """Take a host with all its devices out of service: what runs there may finish, nothing new begins."""
-    async with session.client(pool) as crib:
+    async with session.answering(pool) as crib:
         view = await crib.pool().drain_host(host_id)
     rest = "; some work runs on" if view.state == "draining" else ""
     _say_order(session, view, f"host {view.id} is out of service{rest}")
@@ -46,7 +47,7 @@ async def drain(session: Session, host_id: HostId, pool: Pool = None) -> None:
 @command(app, "resume", examples=["toolcrib host resume lab-1"])
 async def resume(session: Session, host_id: HostId, pool: Pool = None) -> None:
     """Let tasks have a host's devices again, but for those that are out of service themselves."""
-    async with session.client(pool) as crib:
+    async with session.answering(pool) as crib:
         view = await crib.pool().resume_host(host_id)
     _say_order(session, view, f"host {view.id} is in service")
 
@@ -72,7 +73,7 @@ async def keygen(session: Session, host_id: HostId) -> None:
 async def enroll(session: Session, host_id: HostId, public_key: PublicKey = None, pool: Pool = None) -> None:
     """Let a host serve a pool's tasks: only who has its private key gets their work and can end them."""
     key = public_key if public_key is not None else _own_key(host_id)
-    async with session.client(pool) as crib:
+    async with session.answering(pool) as crib:
         view = await crib.pool().enroll_host(host_id, key)
     _say_order(session, view, f"host {view.id} is enrolled in pool {crib.pool().name}")
 
@@ -80,16 +81,22 @@ async def enroll(session: Session, host_id: HostId, public_key: PublicKey = None
 @command(app, "revoke", examples=["toolcrib host revoke lab-1"])
 async def revoke(session: Session, host_id: HostId, pool: Pool = None) -> None:
     """Give a host no more leases: its key is forgotten. What runs there may finish; cancel it to end it."""
-    async with session.client(pool) as crib:
+    async with session.answering(pool) as crib:
         view = await crib.pool().revoke_host(host_id)
     _say_order(session, view, f"host {view.id} is no longer enrolled")
 
 
 def _own_key(host_id: str) -> str:
-    from toolcrib.activities.host_keys import load_key
+    from toolcrib.activities.host_keys import key_file, load_key
     from toolcrib.worker.settings import load_settings
 
-    return load_key(load_settings().home, host_id).public
+    home = load_settings().home
+    if not key_file(home, host_id).exists():
+        raise InvalidRequest(
+            f"the key of host {host_id} is not on this machine, in {key_file(home, host_id)}",
+            hint=f"Say it: toolcrib host enroll {host_id} --public-key KEY; its worker logs the whole command",
+        )
+    return load_key(home, host_id).public
 
 
 def _say_order(session: Session, view: HostView, done: str) -> None:

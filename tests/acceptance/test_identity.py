@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from temporalio import activity
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import AsyncActivityHandle, WorkflowUpdateFailedError
@@ -22,8 +23,11 @@ from support.servers import connect
 from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.client import TaskHandle, TaskView
 from toolcrib.scheduling.errors import BadSignature, HostSuperseded, NotEnrolled
-from toolcrib.scheduling.messages import Assignment, HostSnapshot, LeaseOrder, Report, ReportOutcome
+from toolcrib.scheduling.messages import Assignment, HostKey, HostSnapshot, LeaseOrder, Report, ReportOutcome
 from toolcrib.scheduling.names import host_queue
+from toolcrib.worker.host_file import HostFile
+from toolcrib.worker.host_role import host_role
+from toolcrib.worker.runner_names import RunnerNames
 from toolcrib.workflows.contract import RUN_LEASE, TASK_ON_RECORD
 
 QUICK: dict[str, Any] = {"claim_timeout": 1, "lease_ttl": 3}
@@ -313,6 +317,48 @@ async def test_two_live_workers_of_a_host_on_two_machines(lab: Lab) -> None:
             controlled.finish("two-machines", "at last")
             assert await task.result() == "at last"
             second = (await task.status()).attempts[1]
-    assert (lost.outcome, lost.reason) == ("expired", "its host's worker was started anew")
+    assert (lost.outcome, lost.reason) == ("expired", "another machine took its host's place")
     assert lost.ended_at is not None
     assert (second.assigned_at - lost.ended_at).total_seconds() >= 2.9
+
+
+async def test_a_worker_says_why_it_is_not_registered_and_tries_on(lab: Lab) -> None:
+    """Enrolled with a foreign key, not at all, and with its own: it says each once, and needs no new start."""
+    await lab.pool()
+    link, own = PoolLinks(lab.client).to("lab"), lab.key()
+    await link.enroll(HostKey(host_id="lab-1", public_key=lab.key("lab-2").public))
+    file = HostFile(id="lab-1", devices=(slot(),), pool="lab", runners=RunnerNames(goal="shell"))
+    with capture_logs() as logs:
+
+        async def said() -> list[str]:
+            return [str(entry["reason"]) for entry in logs if entry["event"] == "not registered yet"]
+
+        async with host_role(lab.client, file, lab.folder, drain=0.0, locks=lab.folder / "locks") as agent:
+            await eventually(said, lambda found: len(found) == 1)
+            await link.enroll(HostKey(host_id="lab-1", public_key=None))
+            await eventually(said, lambda found: len(found) == 2)
+            await link.enroll(HostKey(host_id="lab-1", public_key=own.public))
+            async with asyncio.timeout(30):
+                await agent.registered.wait()
+        assert await said() == [
+            "host 'lab-1' is enrolled in pool 'lab' with another key than this machine's",
+            "host 'lab-1' is not enrolled in pool 'lab'",
+        ]
+
+
+async def test_a_host_that_its_pool_cannot_take_says_so(lab: Lab) -> None:
+    """It is not enrolled in vain: it waits, with the reason in its log."""
+    await lab.pool()
+    await lab.enroll()
+    many = tuple(slot(f"slot-{n}", tags=[f"{n}-{tag}-{'x' * 120}" for tag in range(9)]) for n in range(200))
+    file = HostFile(id="lab-1", devices=many, pool="lab", runners=RunnerNames(goal="shell"))
+    with capture_logs() as logs:
+
+        async def said() -> list[Any]:
+            return [entry for entry in logs if entry["event"] == "not registered yet"]
+
+        async with host_role(lab.client, file, lab.folder, drain=0.0, locks=lab.folder / "locks") as agent:
+            (entry,) = await eventually(said, bool)
+            assert agent.fault is None
+        assert "limit" in entry["reason"]
+        assert entry["hint"]
