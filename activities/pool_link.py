@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any, Final, TypeVar
@@ -46,7 +47,9 @@ from toolcrib.workflows.contract import (
 )
 from toolcrib.workflows.failures import cannot_replay, refusal_in
 
-RPC_TIMEOUT: Final = timedelta(seconds=25)
+ANSWER_WITHIN: Final = 15.0
+"""Seconds for one call. The server itself says after 20 that an update is not answered yet, and is asked on."""
+RPC_TIMEOUT: Final = timedelta(seconds=ANSWER_WITHIN)
 
 Result = TypeVar("Result")
 
@@ -90,11 +93,7 @@ class PoolLink:
             UnknownPool: there is no such pool.
             RPCError: Temporal did not take the call; it may be made again.
         """
-        return await self.ask(
-            lambda: self._handle.execute_update(
-                POOL_REGISTER, snapshot, result_type=Registration, rpc_timeout=RPC_TIMEOUT
-            )
-        )
+        return await self._update(POOL_REGISTER, snapshot, Registration)
 
     async def standing(self, host_id: str) -> HostStanding:
         """Return what the pool knows of a host, and whether it wants to hear from it.
@@ -114,9 +113,7 @@ class PoolLink:
             UnknownPool: there is no such pool.
             RPCError: Temporal did not take the call; it may be made again.
         """
-        return await self.ask(
-            lambda: self._handle.execute_update(POOL_ENROLL, order, result_type=HostView, rpc_timeout=RPC_TIMEOUT)
-        )
+        return await self._update(POOL_ENROLL, order, HostView)
 
     async def members(self) -> list[str]:
         """Return the tasks that the pool knows.
@@ -138,9 +135,7 @@ class PoolLink:
             UnknownPool: there is no such pool.
             RPCError: Temporal did not take the call; it may be made again.
         """
-        return await self.ask(
-            lambda: self._handle.execute_update(POOL_LEAVE, message, result_type=list[Lease], rpc_timeout=RPC_TIMEOUT)
-        )
+        return await self._update(POOL_LEAVE, message, list[Lease])
 
     async def ask(self, call: Callable[[], Awaitable[Result]]) -> Result:
         """Return what `call`, an update or query of the pool, returns, with its errors as toolcrib's own.
@@ -167,6 +162,18 @@ class PoolLink:
                 raise (UnknownPool.ended if ended else UnknownPool.named)(self.pool) from None
             raise
 
+    async def _update(self, name: str, message: Any, result_type: type[Result]) -> Result:
+        async def call() -> Result:
+            try:
+                async with asyncio.timeout(ANSWER_WITHIN):
+                    answer: Result = await self._handle.execute_update(name, message, result_type=result_type)
+                    return answer
+            except TimeoutError:
+                late = f"pool {self.pool!r} has not answered within {ANSWER_WITHIN:g} s"
+                raise RPCError(late, RPCStatusCode.DEADLINE_EXCEEDED, b"") from None
+
+        return await self.ask(call)
+
     async def _query(self, name: str, args: list[Any], result_type: type[Result]) -> Result:
         answer: Result = await self.ask(
             lambda: self._handle.query(
@@ -187,11 +194,7 @@ class PoolLink:
                 raise
 
     async def _send_entries(self, entries: list[QueueEntry]) -> list[Admission]:
-        return await self.ask(
-            lambda: self._handle.execute_update(
-                POOL_ADMIT, entries, result_type=list[Admission], rpc_timeout=RPC_TIMEOUT
-            )
-        )
+        return await self._update(POOL_ADMIT, entries, list[Admission])
 
     async def _send_settlements(self, messages: list[Settlement]) -> list[None]:
         await self._tell(POOL_SETTLE, messages)

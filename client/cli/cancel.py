@@ -30,7 +30,7 @@ async def cancel(session: Session, task_ids: TaskIds = None, group: GroupId = No
     if bool(task_ids) == (group is not None):
         raise typer.BadParameter("give tasks or a group, and not both", param_hint="ID")
     failures: list[ToolcribError] = []
-    async with session.client() as crib:
+    async with session.answering() as crib:
         if group is not None:
             handles = await _cancel_group(crib, group)
         else:

@@ -42,7 +42,7 @@ async def validate(
 @command(app, "list", examples=["toolcrib definition list", "toolcrib definition list --pool phones -o json"])
 async def list_definitions(session: Session, pool: Pool = None) -> None:
     """List the workflows that a pool's hosts can run, and which hosts can."""
-    async with session.client(pool) as crib:
+    async with session.answering(pool) as crib:
         handle = crib.pool()
         views, silent = await handle.definitions(), [host.id for host in await handle.hosts() if host.workflows is None]
     if session.as_json:
@@ -62,7 +62,7 @@ async def show(
     """Show which versions of a workflow there are, and which hosts of a pool can run them."""
     from toolcrib.scheduling.definition_views import definitions_like
 
-    async with session.client(pool) as crib:
+    async with session.answering(pool) as crib:
         handle = crib.pool()
         views = definitions_like(await handle.definitions(), reference, handle.name)
     if session.as_json:

@@ -24,7 +24,7 @@ Key = Annotated[str, typer.Argument(metavar="KEY", help="The device, as HOST/DEV
 @command(app, "list", examples=["toolcrib device list", "toolcrib device list -o json | jq '.[].state'"])
 async def list_devices(session: Session, pool: Pool = None) -> None:
     """List a pool's devices."""
-    async with session.client(pool) as crib:
+    async with session.answering(pool) as crib:
         views = await crib.pool().devices()
     if session.as_json:
         say_views(views)
@@ -35,7 +35,7 @@ async def list_devices(session: Session, pool: Pool = None) -> None:
 @command(app, "show", examples=["toolcrib device show lab-1/slot-1"])
 async def show(session: Session, key: Key, pool: Pool = None) -> None:
     """Show a device: what it is, its state and why, and who holds it."""
-    async with session.client(pool) as crib:
+    async with session.answering(pool) as crib:
         view = await crib.pool().device(key)
     if session.as_json:
         say_view(view)
@@ -46,7 +46,7 @@ async def show(session: Session, key: Key, pool: Pool = None) -> None:
 @command(app, "drain", examples=["toolcrib device drain lab-1/slot-1"])
 async def drain(session: Session, key: Key, pool: Pool = None) -> None:
     """Take a device out of service: the task that holds it may finish, no other gets it."""
-    async with session.client(pool) as crib:
+    async with session.answering(pool) as crib:
         view = await crib.pool().drain_device(key)
     _confirm(session, view, f"is out of service{_until_done(view)}")
 
@@ -54,7 +54,7 @@ async def drain(session: Session, key: Key, pool: Pool = None) -> None:
 @command(app, "resume", examples=["toolcrib device resume lab-1/slot-1"])
 async def resume(session: Session, key: Key, pool: Pool = None) -> None:
     """Let tasks have a device again that is out of service, rests or is quarantined."""
-    async with session.client(pool) as crib:
+    async with session.answering(pool) as crib:
         view = await crib.pool().resume_device(key)
     _confirm(session, view, "is in service" if view.in_service else "stays out of service with its host")
 
@@ -67,7 +67,7 @@ async def quarantine(
     pool: Pool = None,
 ) -> None:
     """Keep a device from tasks until it is resumed, for a reason; the task that holds it may finish."""
-    async with session.client(pool) as crib:
+    async with session.answering(pool) as crib:
         view = await crib.pool().quarantine_device(key, reason)
     _confirm(session, view, f"is quarantined{_until_done(view)}")
 

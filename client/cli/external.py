@@ -33,7 +33,7 @@ async def start(
 
     if group_name is not None and group is None:
         raise InvalidRequest("group_name: needs a group", hint="Give it one: --group ID")
-    async with session.client(pool) as crib:
+    async with session.answering(pool) as crib:
         task = await crib.external(name, group=Group(group, group_name) if group else None).start()
         if session.as_json:
             say_view(await task.status())
@@ -44,7 +44,7 @@ async def start(
 @command(app, "progress", examples=["toolcrib external progress ID 0.4 'copying'"])
 async def progress(session: Session, task_id: TaskId, value: Value, message: Message = None) -> None:
     """Say how far a task is."""
-    async with session.client() as crib:
+    async with session.answering() as crib:
         task = crib.external_task(task_id)
         await task.progress(value, message)
         await task.flush()
@@ -55,7 +55,7 @@ async def progress(session: Session, task_id: TaskId, value: Value, message: Mes
 )
 async def complete(session: Session, task_id: TaskId, result: Result = None) -> None:
     """End a task as done."""
-    async with session.client() as crib:
+    async with session.answering() as crib:
         await crib.external_task(task_id).complete(_json(result))
     note(f"task {task_id} is done")
 
@@ -63,7 +63,7 @@ async def complete(session: Session, task_id: TaskId, result: Result = None) -> 
 @command(app, "fail", examples=["toolcrib external fail ID 'the disk is full'"])
 async def fail(session: Session, task_id: TaskId, message: Reason) -> None:
     """End a task as failed."""
-    async with session.client() as crib:
+    async with session.answering() as crib:
         await crib.external_task(task_id).fail(message)
     note(f"task {task_id} has failed")
 
@@ -71,7 +71,7 @@ async def fail(session: Session, task_id: TaskId, message: Reason) -> None:
 @command(app, "cancel", examples=["toolcrib external cancel ID"])
 async def cancel(session: Session, task_id: TaskId) -> None:
     """End a task as cancelled, and tell its caller so."""
-    async with session.client() as crib:
+    async with session.answering() as crib:
         await crib.external_task(task_id).cancel()
     note(f"task {task_id} is cancelled")
 

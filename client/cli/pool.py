@@ -49,7 +49,7 @@ async def create(
         lease_ttl=lease_ttl,
         max_attempts=max_attempts,
     )
-    async with session.client(name) as crib:
+    async with session.answering(name) as crib:
         handle = crib.pool(name)
         await handle.create(**options)
         await _confirm(session, handle, "created")
@@ -77,7 +77,7 @@ async def configure(
     )
     if not options:
         raise typer.BadParameter("give at least one setting to change", param_hint="configure")
-    async with session.client(name) as crib:
+    async with session.answering(name) as crib:
         handle = crib.pool(name)
         await handle.configure(**options)
         await _confirm(session, handle, "configured")
@@ -86,7 +86,7 @@ async def configure(
 @command(app, "show", examples=["toolcrib pool show", "toolcrib pool show phones -o json | jq '.devices[].state'"])
 async def show(session: Session, name: AnyPool = None) -> None:
     """Show a pool: its settings, devices, hosts and queue."""
-    async with session.client(name) as crib:
+    async with session.answering(name) as crib:
         view = await crib.pool(name).show()
     if session.as_json:
         say_view(view)
@@ -97,7 +97,7 @@ async def show(session: Session, name: AnyPool = None) -> None:
 @command(app, "list", examples=["toolcrib pool list", "toolcrib pool list -o json | jq '.[].name'"])
 async def list_pools(session: Session) -> None:
     """List the pools."""
-    async with session.client() as crib:
+    async with session.answering() as crib:
         views = await crib.pools()
     if session.as_json:
         say_views(views)
@@ -113,7 +113,7 @@ async def assign(session: Session, name: AnyPool = None) -> None:
 
     That it is none is no error.
     """
-    async with session.client(name) as crib:
+    async with session.answering(name) as crib:
         granted = await crib.pool(name).assign()
     if session.as_json:
         say_json({"granted": granted})

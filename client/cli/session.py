@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -45,11 +45,8 @@ class Session:
         Raises:
             NoConnection, NotSetUp: as `Toolcrib.connect`.
         """
-        patience = asyncio.get_running_loop().call_later(PATIENCE, note, "waiting for the Temporal server to answer")
-        try:
+        with audible("the Temporal server"):
             crib = await connect(self.address, self.namespace, pool)
-        finally:
-            patience.cancel()
         from temporalio.exceptions import TemporalError
 
         from toolcrib.worker.rpc_faults import explain_call
@@ -58,6 +55,27 @@ class Session:
             yield crib
         except TemporalError as error:
             raise explain_call(error) from error
+
+    @asynccontextmanager
+    async def answering(self, pool: str | None = None) -> AsyncIterator[Toolcrib]:
+        """Do as `client` for a block that asks schedulers, and say so when an answer takes its time.
+
+        Raises:
+            NoConnection, NotSetUp: as `Toolcrib.connect`.
+        """
+        async with self.client(pool) as crib:
+            with audible("a scheduler"):
+                yield crib
+
+
+@contextmanager
+def audible(whom: str) -> Iterator[None]:
+    """Say whom is waited for, if a block takes longer than people wait without a word."""
+    patience = asyncio.get_running_loop().call_later(PATIENCE, note, f"waiting for {whom} to answer")
+    try:
+        yield
+    finally:
+        patience.cancel()
 
 
 async def connect(address: str | None, namespace: str | None, pool: str | None) -> Toolcrib:

@@ -15,7 +15,7 @@ async def strategies(session: Session) -> None:
 
     A pool decides by one of them who gets what.
     """
-    async with session.client() as crib:
+    async with session.answering() as crib:
         names = await crib.strategies()
     if session.as_json:
         say_json(names)

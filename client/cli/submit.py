@@ -12,7 +12,7 @@ from toolcrib.client.cli.follow import raise_unless_done, tell_outcome, until_en
 from toolcrib.client.cli.inputs import read_goal, read_inputs
 from toolcrib.client.cli.options import GroupId, Pool, seconds
 from toolcrib.client.cli.output import note, say, say_view
-from toolcrib.client.cli.session import Session
+from toolcrib.client.cli.session import Session, audible
 from toolcrib.scheduling.errors import ToolcribError
 
 if TYPE_CHECKING:
@@ -95,7 +95,8 @@ async def submit(
     if group_name is not None and group is None:
         raise typer.BadParameter("needs --group ID beside it", param_hint="--group-name")
     async with session.client(pool) as crib:
-        handle = await crib.submit(**request, group=_group(group, group_name))
+        with audible("a scheduler"):
+            handle = await crib.submit(**request, group=_group(group, group_name))
         await _answer(session, handle, wait)
 
 
