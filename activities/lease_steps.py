@@ -13,6 +13,8 @@ from toolcrib.definitions.steps import StepEnd
 
 ENDS_WITHIN: Final = 5.0
 """Seconds in which an attempt has to be gone that the server has given up."""
+KILL_EVERY: Final = 0.5
+"""Seconds until its processes are killed again: one may just have been starting, and not be known yet."""
 
 
 class LeaseSteps:
@@ -30,16 +32,23 @@ class LeaseSteps:
         Raises:
             NotKilled: a former one does not end.
         """
-        if self._running is not None and not self._running.done():
-            await context.guard.end(context.lease.id)
-            await asyncio.wait({self._running}, timeout=ENDS_WITHIN)
-            if not self._running.done():
-                raise NotKilled(f"a former attempt at a step does not end (lease {context.lease.id})")
+        if self._running is not None:
+            await _ended(self._running, context)
         ended = self._running = asyncio.get_running_loop().create_future()
         try:
             yield
         finally:
             ended.set_result(None)
+
+
+async def _ended(running: asyncio.Future[None], context: LeaseContext) -> None:
+    try:
+        async with asyncio.timeout(ENDS_WITHIN):
+            while not running.done():
+                await context.guard.end(context.lease.id)
+                await asyncio.wait({running}, timeout=KILL_EVERY)
+    except TimeoutError:
+        raise NotKilled(f"a former attempt at a step does not end (lease {context.lease.id})") from None
 
 
 _by_lease: Final[dict[str, LeaseSteps]] = {}

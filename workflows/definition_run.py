@@ -19,8 +19,8 @@ from toolcrib.scheduling.names import DEFINITION_RUN
 from toolcrib.workflows.contract import RUN_STEP, STEP_FAILED
 from toolcrib.workflows.failures import to_failure
 
-UNHEARD: Final = timedelta(seconds=60)
-"""After so long without a sign of life an attempt at a step counts as lost."""
+UNHEARD: Final = 60.0
+"""Seconds without a sign of life, beyond the lease's ttl, after which an attempt at a step counts as lost."""
 LATER: Final = 15.0
 """Seconds after the end of the lease, which its host enforces, until the server gives up a step by itself."""
 LONGEST_PAUSE: Final = timedelta(minutes=1)
@@ -36,6 +36,8 @@ class DefinitionOrder:
     task_id: str
     deadline: float
     """When the time limit ends the task's work, in unix seconds."""
+    ttl: float = 0.0
+    """Seconds for which the lease outlasts a silence of its host."""
 
 
 @workflow.defn(name=DEFINITION_RUN)
@@ -52,7 +54,7 @@ class DefinitionRun:
         course = Course(order.definition, order.inputs)
         while (step := course.next()) is not None:
             workflow.set_current_details(_details(course, step))
-            course.record(await _run(step, order.deadline))
+            course.record(await _run(step, order))
         workflow.set_current_details(_details(course, None))
         outcome = course.outcome()
         if isinstance(outcome, Failure):
@@ -61,15 +63,15 @@ class DefinitionRun:
         return outcome
 
 
-async def _run(step: StepOrder, deadline: float) -> StepEnd:
-    left = max(deadline - workflow.now().timestamp(), 0.0) + LATER
+async def _run(step: StepOrder, order: DefinitionOrder) -> StepEnd:
+    left = max(order.deadline - workflow.now().timestamp(), 0.0) + LATER
     try:
         end: StepEnd = await workflow.execute_activity(
             RUN_STEP,
             step,
             result_type=StepEnd,
             schedule_to_close_timeout=timedelta(seconds=left),
-            heartbeat_timeout=UNHEARD,
+            heartbeat_timeout=timedelta(seconds=order.ttl + UNHEARD),
             retry_policy=RetryPolicy(
                 initial_interval=timedelta(seconds=1),
                 maximum_interval=LONGEST_PAUSE,

@@ -61,6 +61,7 @@ class DefinitionRunner:
                 inputs=checked_inputs(definition, inputs),
                 task_id=context.lease.task_id,
                 deadline=context.deadline,
+                ttl=context.lease.ttl,
             )
         except (UnknownDefinition, InvalidRequest) as error:
             raise RunFailed(error.message, hint=error.hint, code=error.error_code) from None
