@@ -58,7 +58,7 @@ class DefinitionRun:
         workflow.set_current_details(_details(course, None))
         outcome = course.outcome()
         if isinstance(outcome, Failure):
-            hint = f"See what it printed last: toolcrib status {order.task_id}"
+            hint = f"See what it printed: toolcrib logs {order.task_id}"
             raise to_failure(ErrorBody(code="task_failed", message=outcome.message, hint=hint), outcome.result)
         return outcome
 
