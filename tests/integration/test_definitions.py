@@ -196,7 +196,6 @@ async def test_a_broken_definition_keeps_the_host_from_starting(lab: Lab, tmp_pa
             pass
 
 
-@pytest.mark.long
 async def test_two_hundred_steps(lab: Lab, tmp_path: Path) -> None:
     """Each adds one to what the one before it has printed."""
     first = {"run": "echo 1"}
