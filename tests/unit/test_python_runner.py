@@ -53,8 +53,7 @@ def blame():
     from toolcrib.activities.context import InfrastructureFailed
     raise InfrastructureFailed("the relay is stuck")
 def clean():
-    Path("up").touch()
-    try: time.sleep(300)
+    try: Path("up").touch(); time.sleep(300)
     finally: print("cleaned")
 async def clean_later():
     Path("up").touch()
