@@ -24,7 +24,7 @@ class Checks:
     @staticmethod
     def add(first, second=0): return {"sum": first + second}
 
-def where(): return [os.getcwd(), os.environ["TOOLCRIB_ATTEMPT"], sys.stdin.read()]
+def where(): return [os.getcwd(), os.environ["TOOLCRIB_ATTEMPT"], sys.stdin.read() + open("/dev/stdin").read()]
 async def later(text): await asyncio.sleep(0.01); return text
 def tell(): print("::toolcrib progress 0.5 half"); print("said"); return None
 def wrong(): print("so far"); raise KeyError("no such page")
