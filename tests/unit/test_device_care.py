@@ -18,6 +18,7 @@ from support.leases import lease_context
 from toolcrib.activities.context import LeaseContext, RunningWork
 from toolcrib.activities.drivers.care import LIMITS, DeviceCare, DriverFailed, Limits
 from toolcrib.activities.drivers.finding import DeviceSearch, FoundDevice
+from toolcrib.activities.runners import aside
 from toolcrib.activities.runners.aside import STOP_WITHIN, StillRunning
 from toolcrib.scheduling.device import DeviceSpec
 from toolcrib.scheduling.errors import InvalidRequest
@@ -223,8 +224,11 @@ async def test_each_step_has_its_time(context: LeaseContext, properties: dict[st
         await care(Sleepy, SHORT).physical_id(device, "h")
 
 
-async def test_a_driver_that_does_not_stop_keeps_its_device(context: LeaseContext) -> None:
+async def test_a_driver_that_does_not_stop_keeps_its_device(
+    context: LeaseContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The lease goes on without it, and knows that it is still there."""
+    monkeypatch.setattr(aside, "STOP_WITHIN", 1.1)
     with pytest.raises(StillRunning, match="did not stop"):
         await care(Deaf, SHORT).prepare(context.device, context)
     assert [user.done() for user in context.users] == [False]
