@@ -6,13 +6,14 @@ import signal
 from pathlib import Path
 
 import pytest
-from temporalio.client import WorkflowExecutionStatus
+from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
+from temporalio.exceptions import ApplicationError
 
 from support.lab import Lab, eventually, slot, until, until_pool, until_status
 from support.leased import PLUGIN
 from support.processes import host_file, toolcrib
 from toolcrib.client import TaskCancelled, TaskFailed
-from toolcrib.scheduling.names import leased_workflow_id
+from toolcrib.scheduling.names import host_work_queue, leased_workflow_id
 
 TTL = 3.0
 
@@ -114,6 +115,23 @@ async def test_a_task_that_is_terminated_takes_its_workflow_along(lab: Lab, tmp_
         await lab.client.get_workflow_handle(task.id).terminate()
         await eventually(lambda: status_of(lab, lease), lambda found: found is not WorkflowExecutionStatus.RUNNING)
         await eventually(lambda: _exists(tmp_path / "file.cancelled"), bool)
+
+
+async def test_no_activity_runs_without_a_lease(lab: Lab) -> None:
+    """Whoever starts a workflow on the host's queue, and whatever lease it names: one that is not held there."""
+    await lab.pool()
+    async with lab.host(workflow="temporal", plugins=[PLUGIN]):
+        for workflow_id, reason in {
+            "by-hand": "the activities of this host run under leases only",
+            leased_workflow_id("task-1.1.7"): "lease task-1.1.7 is not held by this worker",
+        }.items():
+            with pytest.raises(WorkflowFailureError) as failed:
+                await lab.client.execute_workflow(
+                    "Child", "hello", id=workflow_id, task_queue=host_work_queue("lab-1"), result_type=str
+                )
+            refusal = failed.value.cause.__cause__
+            assert isinstance(refusal, ApplicationError)
+            assert (refusal.type, refusal.message, refusal.non_retryable) == ("lease_lost", reason, True)
 
 
 async def test_no_workflow_outlives_its_worker_for_long(lab: Lab, tmp_path: Path) -> None:
