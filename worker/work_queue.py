@@ -11,6 +11,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 
 from toolcrib.activities.leased_activities import LeasedActivities
 from toolcrib.activities.runners.under_lease import HostWork
+from toolcrib.scheduling.errors import InvalidRequest
 from toolcrib.scheduling.names import host_work_queue
 from toolcrib.worker.host_agent import HostAgent
 from toolcrib.worker.host_file import HostFile
@@ -29,7 +30,24 @@ def work_worker(client: Client, host: HostFile, agent: HostAgent, work: HostWork
 
     Workflows of others run in the SDK's sandbox, as their authors expect; whatever they raise is their verdict, since
     one that only waited to be mended would keep its device.
+
+    Raises:
+        InvalidRequest: what a plugin brings cannot be run.
     """
+    try:
+        return _worker(client, host, agent, work)
+    except (
+        ValueError,
+        RuntimeError,
+    ) as error:  # as the SDK raises for what it cannot take, which is theirs: ours is tested
+        cause = f": {error.__cause__}" if error.__cause__ is not None else ""
+        raise InvalidRequest(
+            " ".join(f"plugins: {error}{cause}".split()),
+            hint="Correct the module that `--plugin` names; what it imports has to be fit for Temporal's sandbox.",
+        ) from error
+
+
+def _worker(client: Client, host: HostFile, agent: HostAgent, work: HostWork) -> Worker:
     slots = OWN + ACTIVITIES_A_RUN * len(host.devices)
     foreign, brought = work.plugins.activities, agent.brought
     return Worker(

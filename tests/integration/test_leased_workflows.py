@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import signal
+import sys
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from temporalio import activity
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
 from support.lab import Lab, eventually, slot, until, until_pool, until_status
-from support.leased import PLUGIN
+from support.leased import PLUGIN, Looks
 from support.processes import host_file, toolcrib
-from toolcrib.client import TaskCancelled, TaskFailed
+from support.servers import connect
+from toolcrib.client import InvalidRequest, TaskCancelled, TaskFailed, Toolcrib
 from toolcrib.scheduling.names import host_work_queue, leased_workflow_id
+from toolcrib.worker.embedded import EmbeddedServer
 
 TTL = 3.0
 
@@ -117,6 +124,21 @@ async def test_a_task_that_is_terminated_takes_its_workflow_along(lab: Lab, tmp_
         await eventually(lambda: _exists(tmp_path / "file.cancelled"), bool)
 
 
+async def test_a_plugin_must_not_take_a_name_of_ours(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host does not start, and says which name it is."""
+
+    @activity.defn(name="presence")
+    async def theirs() -> None: ...
+
+    plugin = ModuleType("their_presence")
+    plugin.__dict__.update(WORKFLOWS=[Looks], ACTIVITIES=[theirs])
+    monkeypatch.setitem(sys.modules, "their_presence", plugin)
+    await lab.pool()
+    with pytest.raises(InvalidRequest, match=r"plugins: .*presence"):
+        async with lab.host(workflow="temporal", plugins=["their_presence"]):
+            pass
+
+
 async def test_no_activity_runs_without_a_lease(lab: Lab) -> None:
     """Whoever starts a workflow on the host's queue, and whatever lease it names: one that is not held there."""
     await lab.pool()
@@ -158,6 +180,35 @@ async def test_no_workflow_outlives_its_worker_for_long(lab: Lab, tmp_path: Path
             await eventually(lambda: status_of(lab, killed), lambda found: found is WorkflowExecutionStatus.TERMINATED)
             (tmp_path / "file").touch()
             assert await task.result() == "found"
+
+
+@pytest.mark.long
+async def test_a_lease_that_cannot_be_renewed_ends_its_activities_at_once(
+    server_with_file: Callable[..., EmbeddedServer], tmp_path: Path
+) -> None:
+    """While the server is away; when it is back the workflow is terminated, and the task is tried again."""
+    async with AsyncExitStack() as parts:
+        server = server_with_file()
+        running = await parts.enter_async_context(AsyncExitStack())
+        await running.enter_async_context(server)
+        client = await connect(server.address)
+        crib = Toolcrib(client)
+        file = host_file(tmp_path, "h", [slot("a"), slot("b")], pool="default", runners="workflow: temporal")
+        arguments = ("worker", "--role", "all", "--config", str(file), "--plugin", PLUGIN)
+        await parts.enter_async_context(toolcrib(client, tmp_path, *arguments))
+        await until_pool(crib, lambda pool: len(pool.devices) == 2)
+        await crib.pool().configure(lease_ttl=TTL)
+        task = await crib.submit(workflow="Waits", inputs={"file": str(tmp_path / "file")})
+        await eventually(lambda: _exists(tmp_path / "file.begun"), bool)
+        lease = (await task.status()).attempts[0].lease_id
+        await server.kill()
+        await running.aclose()
+        await eventually(lambda: _exists(tmp_path / "file.cancelled"), bool)
+        (tmp_path / "file").touch()
+        async with server_with_file(port=server.port):
+            assert await task.result() == "found"
+            lab = Lab(client, crib, tmp_path)
+            await eventually(lambda: status_of(lab, lease), lambda found: found is WorkflowExecutionStatus.TERMINATED)
 
 
 async def _exists(file: Path) -> bool:
