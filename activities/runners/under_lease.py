@@ -243,7 +243,7 @@ def _verdict(workflow: str, failure: WorkflowFailureError) -> RunFailed | Infras
         if cause.type in _OF_THE_HOST:
             return InfrastructureFailed(cause.message)
         if cause.type not in ERRORS_BY_CODE:
-            return RunFailed(cause.message)
+            return RunFailed(f"{cause.type}: {cause.message}" if cause.type else cause.message)
         ours = from_failure(cause)
         details = cause.details[0] if cause.details and isinstance(cause.details[0], dict) else {}
         return RunFailed(ours.message, hint=ours.hint, code=ours.error_code, result=details.get("result"))
