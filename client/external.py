@@ -34,6 +34,7 @@ class ExternalHandle(TaskHandle):
     def __init__(self, client: Client, task_id: str) -> None:
         super().__init__(client, task_id)
         self._over = False
+        self._fault: RPCError | None = None
         self._reporter = ProgressReporter(task_id, self._send)
 
     async def progress(self, value: float, message: str | None = None) -> None:
@@ -52,9 +53,12 @@ class ExternalHandle(TaskHandle):
 
         Raises:
             TaskEnded, UnknownTask: as `progress`.
+            temporalio.service.RPCError: it could not be passed on.
         """
         await self._reporter.flush()
         await self._check_open()
+        if self._fault is not None:
+            raise self._fault
 
     async def complete(self, result: Any = None) -> None:
         """End it as done, with a JSON value as its result.
@@ -98,11 +102,15 @@ class ExternalHandle(TaskHandle):
             raise self._ended(view)
 
     async def _send(self, report: Progress) -> None:
+        """Pass on a report. One that comes after the end is dealt with here: the next call raises that it has ended."""
+        self._fault = None
         try:
             await self._handle.signal(TASK_PROGRESS, report, rpc_timeout=TIMEOUT)
         except RPCError as error:
-            self._over = error.status is RPCStatusCode.NOT_FOUND
-            raise
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                self._fault = error
+                raise
+            self._over = True
 
     async def _check_open(self) -> None:
         if self._over:

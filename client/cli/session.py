@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from toolcrib.client.cli.output import Output, note
 from toolcrib.scheduling.names import DEFAULT_POOL
@@ -45,6 +47,8 @@ class Session:
         Raises:
             NoConnection, NotSetUp: as `Toolcrib.connect`.
         """
+        if not os.environ.get("TOOLCRIB_DEBUG"):
+            _silence_logs()
         with audible("the Temporal server"):
             crib = await connect(self.address, self.namespace, pool)
         from temporalio.exceptions import TemporalError
@@ -83,3 +87,17 @@ async def connect(address: str | None, namespace: str | None, pool: str | None) 
     from toolcrib.client import Toolcrib
 
     return await Toolcrib.connect(address, namespace=namespace, pool=pool or DEFAULT_POOL)
+
+
+def _silence_logs() -> None:
+    """Let libraries log nothing: what a command has to say of a failure is its error, in two lines."""
+    import structlog
+
+    structlog.configure(processors=[_drop])
+    logging.getLogger().addHandler(logging.NullHandler())
+
+
+def _drop(*_: Any) -> NoReturn:
+    from structlog import DropEvent
+
+    raise DropEvent

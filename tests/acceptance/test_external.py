@@ -6,10 +6,22 @@ import asyncio
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
+from temporalio.service import RPCError
 
 from support.lab import Lab, eventually, until, until_pool, until_status
+from support.lost_answers import LostAnswers, losing
 from support.runners import CONTROLLED, controlled
-from toolcrib.client import Group, InvalidRequest, TaskCancelled, TaskEnded, TaskFailed, TaskHandle, UnknownTask
+from toolcrib.client import (
+    Group,
+    InvalidRequest,
+    TaskCancelled,
+    TaskEnded,
+    TaskFailed,
+    TaskHandle,
+    Toolcrib,
+    UnknownTask,
+)
 
 
 async def test_s2_35_an_external_task_runs_from_the_start(lab: Lab) -> None:
@@ -77,13 +89,26 @@ async def test_k07_what_comes_after_the_end_is_refused_by_name(lab: Lab) -> None
             await late
     again = lab.crib.external_task(task.id)
     await again.progress(0.5)
-    with pytest.raises(TaskEnded):
+    with capture_logs() as logged, pytest.raises(TaskEnded):
         await again.flush()
+    assert not [entry for entry in logged if entry.get("lease") == task.id]
     assert (await task.status()).result == 7
     unknown = lab.crib.external_task("task-nobody-knows")
     for call in (unknown.complete(), unknown.fail("no"), unknown.cancel(), unknown.status()):
         with pytest.raises(UnknownTask):
             await call
+
+
+async def test_progress_that_cannot_be_passed_on_is_an_error(lab: Lab) -> None:
+    """Whoever waits for it to be passed on is told that it was not; later progress is another matter."""
+    crib = Toolcrib(losing(lab.client, LostAnswers("progress")))
+    task = await crib.external("cut off").start()
+    await task.progress(0.5)
+    with pytest.raises(RPCError, match="connection reset"):
+        await task.flush()
+    await task.progress(0.6)
+    await task.flush()
+    await task.complete()
 
 
 @pytest.mark.parametrize(

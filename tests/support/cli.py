@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
+import structlog
 
 from support.fake_crib import FakeCrib
 from toolcrib.client.cli import session
@@ -62,7 +63,7 @@ def cli(
     capfd: pytest.CaptureFixture[str],
     connections: Connections,
     ctrl_c_heard: None,
-) -> Callable[..., Ran]:
+) -> Iterator[Callable[..., Ran]]:
     """Run `toolcrib` with these words, and this on standard input."""
 
     def run(*words: str, stdin: bytes = b"") -> Ran:
@@ -71,4 +72,5 @@ def cli(
         written = capfd.readouterr()
         return Ran(code, written.out, written.err)
 
-    return run
+    yield run
+    structlog.reset_defaults()

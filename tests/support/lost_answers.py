@@ -10,6 +10,7 @@ from temporalio.client import (
     CompleteAsyncActivityInput,
     Interceptor,
     OutboundInterceptor,
+    SignalWorkflowInput,
     StartWorkflowUpdateInput,
     WorkflowUpdateHandle,
 )
@@ -17,7 +18,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 
 class LostAnswers(Interceptor):
-    """Loses the first answer to each of these calls, an update's name or `report`; a late one it keeps for a while."""
+    """Loses the first answer to these calls, updates, signals and `report`; a late one it keeps for a while."""
 
     def __init__(self, *calls: str, late: str | None = None) -> None:
         self.left = list(calls)
@@ -50,6 +51,10 @@ class _Between(OutboundInterceptor):
         await self._answers.delay(input.update)
         self._answers.lose(input.update)
         return handle
+
+    async def signal_workflow(self, input: SignalWorkflowInput) -> None:  # noqa: A002
+        await super().signal_workflow(input)
+        self._answers.lose(input.signal)
 
     async def complete_async_activity(self, input: CompleteAsyncActivityInput) -> None:  # noqa: A002
         await super().complete_async_activity(input)

@@ -259,3 +259,19 @@ def test_output_that_cannot_be_written_is_an_error_in_two_lines() -> None:
         "error: the output could not be written: No space left on device",
         "hint: Write it elsewhere; what was ordered was done.",
     ]
+
+
+def test_libraries_log_nothing_beside_an_error() -> None:
+    """Standard error has the two lines of the error, standard output nothing, unless TOOLCRIB_DEBUG is set."""
+    body = (
+        "import logging, structlog; structlog.get_logger('toolcrib').warning('not delivered'); "
+        "logging.getLogger('temporalio').error('refused'); "
+        "from toolcrib.client import QueueFull; raise QueueFull('the queue is full')"
+    )
+    ran = _in_a_process("list", body=body)
+    assert (ran.returncode, ran.stdout) == (4, "")
+    assert [line.partition(": ")[0] for line in ran.stderr.splitlines()] == ["error", "hint"]
+    ran = _in_a_process("list", "-ojson", body=body)
+    assert (ran.stdout, json.loads(ran.stderr)["error"]["code"]) == ("", "queue_full")
+    ran = _in_a_process("list", body=body, variables={"TOOLCRIB_DEBUG": "1"})
+    assert "not delivered" in ran.stdout + ran.stderr
