@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import logging
@@ -10,6 +11,10 @@ from pathlib import Path
 
 import pytest
 import structlog
+import temporalio.workflow
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
 
 from toolcrib.scheduling.errors import InvalidRequest
 from toolcrib.worker import settings
@@ -24,6 +29,8 @@ def logging_restored() -> Iterator[None]:
     handlers, level = root.handlers[:], root.level
     yield
     root.handlers[:], root.level = handlers, level
+    temporalio.workflow.logger.workflow_info_on_message = True
+    activity.logger.activity_info_on_message = True
     structlog.reset_defaults()
 
 
@@ -100,3 +107,58 @@ def test_a_failure_is_logged_with_its_traceback_on_one_line() -> None:
         structlog.get_logger("toolcrib").exception("failed")
     (line,) = stream.getvalue().splitlines()
     assert "ValueError: invalid literal" in json.loads(line)["exception"]
+
+
+def _logged_by_temporal(form: LogFormat = "json") -> io.StringIO:
+    stream = io.StringIO()
+    configure_logs(Settings(log_format=form), stream)
+    return stream
+
+
+def test_what_a_workflow_or_activity_logs_has_its_fields() -> None:
+    """What is logged beside the message are fields of their own, with the workflow's id and the activity's type."""
+    stream = _logged_by_temporal()
+
+    async def tell() -> None:
+        activity.logger.warning("not told", extra={"task": "task-1"})
+
+    asyncio.run(ActivityEnvironment().run(tell))
+    workflow = {"workflow_id": "toolcrib-pool-a", "run_id": "1-2-3", "attempt": 1}
+    fields = {"task": "task-2", "reason": "it is gone", "temporal_workflow": workflow}
+    logging.getLogger("temporalio.workflow").warning("took back what a task had", extra=fields)
+    first, second = (json.loads(line) for line in stream.getvalue().splitlines())
+    assert (first["event"], first["task"], first["activity"], first["workflow"]) == (
+        "not told",
+        "task-1",
+        "unknown",
+        "test",
+    )
+    assert second["event"] == "took back what a task had"
+    assert {**second, "timestamp": ""} == {
+        "event": "took back what a task had",
+        "task": "task-2",
+        "reason": "it is gone",
+        "workflow": "toolcrib-pool-a",
+        "logger": "temporalio.workflow",
+        "level": "warning",
+        "timestamp": "",
+    }
+    assert not temporalio.workflow.logger.workflow_info_on_message
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(asyncio.CancelledError("gone"), "gone"), (ApplicationError("later"), "later"), (InvalidRequest("a: b"), "a: b")],
+)
+def test_an_activity_that_fails_by_intention_is_one_line(error: BaseException, reason: str) -> None:
+    """Its log has the reason, without a traceback; any other failure has one."""
+    stream, told = _logged_by_temporal(), {"__temporal_error_identifier": "ActivityFailure"}
+    for failure in (error, KeyError("oops")):
+        try:
+            raise failure
+        except (asyncio.CancelledError, ApplicationError, InvalidRequest, KeyError):
+            logging.getLogger("temporalio.activity").warning("failed", exc_info=True, extra=told)
+    expected, unexpected = (json.loads(line) for line in stream.getvalue().splitlines())
+    assert (expected["reason"], "exception" in expected) == (reason, False)
+    assert "KeyError" in unexpected["exception"]
+    assert not {"__temporal_error_identifier", "reason"} & set(unexpected)
