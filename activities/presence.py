@@ -34,11 +34,15 @@ class HostPresence:
                 type=ANOTHER_WORKER,
                 category=ApplicationErrorCategory.BENIGN,
             )
+        renewal = Renewal(presence.ttl, lambda _: None)
         await self._count(1)
         try:
-            renewal = Renewal(presence.ttl, lambda _: None)
             await renewal.during(self._leaving.wait())
         except LeaseLost:
+            activity.logger.info("presence is no longer counted on")
+        except asyncio.CancelledError:
+            if not renewal.lost:
+                raise
             activity.logger.info("presence is no longer counted on")
         finally:
             await self._count(-1)

@@ -8,14 +8,16 @@ from datetime import timedelta
 from typing import Any, TypeVar, cast
 
 import pytest
+from temporalio.activity import ActivityCancellationDetails
 from temporalio.client import AsyncActivityCancelledError, Client
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import ActivityEnvironment
 
 from toolcrib.activities import renewal
 from toolcrib.activities.guard import NotKilled, boottime
+from toolcrib.activities.presence import HostPresence
 from toolcrib.activities.renewal import SAFE_PART, LeaseLost, Renewal
-from toolcrib.scheduling.messages import Progress
+from toolcrib.scheduling.messages import Presence, Progress
 
 Result = TypeVar("Result")
 
@@ -243,3 +245,27 @@ async def test_what_is_left_of_the_work_is_told(by: str) -> None:
         running.cancel()
     with pytest.raises(NotKilled):
         await running
+
+
+@pytest.mark.parametrize(
+    ("details", "ends_well"),
+    [
+        (ActivityCancellationDetails(not_found=True), True),
+        (ActivityCancellationDetails(timed_out=True), True),
+        (ActivityCancellationDetails(worker_shutdown=True), False),
+    ],
+)
+async def test_a_presence_that_nobody_counts_on_ends_well(
+    details: ActivityCancellationDetails, ends_well: bool
+) -> None:
+    """As after a worker slept: nothing has failed; one that is cancelled otherwise says so."""
+    host, environment = HostPresence(), ActivityEnvironment(cast("Client", Server()))
+    showing = asyncio.create_task(
+        environment.run(host.presence, Presence(host_id="lab-1", pool="lab", incarnation=1, ttl=TTL))
+    )
+    await host.until(shown=True, timeout=10)
+    environment.cancel(cancellation_details=details)
+    await asyncio.wait({showing}, timeout=10)
+    assert showing.done()
+    assert showing.cancelled() is not ends_well
+    await host.until(shown=False, timeout=10)
