@@ -19,14 +19,18 @@ _OPEN: Final = ("queued", "assigned", "dispatched")
 async def list_tasks(
     client: Client, *, status: Status | None, state: State | None, pool: str | None, group: str | None, limit: int
 ) -> list[TaskView]:
-    """Return at most `limit` tasks that meet all conditions, the newest first."""
+    """Return at most `limit` tasks that meet all conditions, the newest first, each of them once."""
     if limit < 1:
         raise InvalidRequest(f"limit: {limit} is less than 1")
     wanted = [s for s in STATE_OF if status in {None, s} and state in {None, STATE_OF[s]}]
     query = _query(wanted, pool, group)
     found: list[TaskView] = []
     batch: list[str] = []
+    seen: dict[str, None] = {}
     async for execution in client.list_workflows(query):
+        if execution.id in seen:
+            continue  # an earlier run of it, which was reset
+        seen[execution.id] = None
         batch.append(execution.id)
         if len(found) + len(batch) >= limit:
             found, batch = found + await _views(client, batch, wanted), []

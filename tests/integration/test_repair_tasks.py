@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client, WorkflowUpdateFailedError
 
-from support.lab import Lab, slot, until, until_pool, until_status
+from support.lab import Lab, eventually, slot, until, until_pool, until_status
 from support.operator import delete, reset, reset_points, terminate, within_a_minute, workflow
 from support.processes import toolcrib
 from support.runners import CONTROLLED, controlled
-from toolcrib.client import NoConnection, TaskHandle, TaskView, Toolcrib
+from toolcrib.client import Group, NoConnection, TaskHandle, TaskView, Toolcrib
 from toolcrib.scheduling.messages import Claim, Progress
+from toolcrib.scheduling.names import SCHEDULED_TASK
 
 
 async def claim(lab: Lab, task: TaskHandle, lease_id: str) -> None:
@@ -149,15 +150,22 @@ async def test_case_e03_a_task_that_is_reset_to_its_start_after_its_end_runs_ane
 
 
 async def test_case_e03_a_queued_task_that_is_reset_keeps_its_place(lab: Lab) -> None:
-    """Nothing else happens to it; also if it is cancelled right afterwards."""
+    """Nothing else happens to it; also if it is cancelled right afterwards. Lists and groups have it once."""
     crib = await lab.pool()
-    tasks = [await crib.submit(f"e03-queued-{n}") for n in range(3)]
+    tasks = [await crib.submit(f"e03-queued-{n}", group=Group("e03")) for n in range(3)]
     for task in tasks[:2]:
         await reset(lab, task.id, (await reset_points(lab, task.id))[0])
     await tasks[1].cancel()
     await until_status(tasks[1], "cancelled")
     pool = await until_pool(crib, lambda pool: pool.queued == 2)
     assert [entry.id for entry in pool.queue] == [tasks[0].id, tasks[2].id]
+
+    async def runs() -> int:
+        return (await lab.client.count_workflows(f"WorkflowType = '{SCHEDULED_TASK}'")).count
+
+    await eventually(runs, lambda count: count == len(tasks) + 2)
+    assert sorted(view.id for view in await crib.tasks(limit=len(tasks))) == sorted(task.id for task in tasks)
+    assert (await crib.group("e03").show()).counts == {"pending": 2, "cancelled": 1}
 
 
 async def test_case_e03_a_task_that_is_reset_and_cancelled_gives_its_device_back(lab: Lab) -> None:
