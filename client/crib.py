@@ -13,13 +13,13 @@ from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.activities.pools import find_pools
 from toolcrib.activities.runners.works import Works
 from toolcrib.client.external import ExternalHandle, ExternalTask
-from toolcrib.client.group import Group, GroupHandle
+from toolcrib.client.group import Group, GroupHandle, checked_group
 from toolcrib.client.listing import list_tasks
 from toolcrib.client.pool import PoolHandle
-from toolcrib.client.submission import Submission
+from toolcrib.client.submission import Submission, check_requests
 from toolcrib.client.task import TaskHandle
 from toolcrib.client.watching import Watch
-from toolcrib.scheduling.errors import QueueFull, ToolcribError, UnknownPool
+from toolcrib.scheduling.errors import InvalidRequest, QueueFull, ToolcribError, UnknownPool
 from toolcrib.scheduling.external import parse_external
 from toolcrib.scheduling.names import DEFAULT_POOL
 from toolcrib.scheduling.request import TaskRequest, parse_request
@@ -91,7 +91,7 @@ class Toolcrib:
         host_id: str | None = None,
         priority: int = 3,
         pool: str | None = None,
-        group: Group | None = None,
+        group: Group | str | None = None,
         key: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - of the task, not of this call
         queue_timeout: float | None = None,
@@ -111,7 +111,7 @@ class Toolcrib:
             host_id: the device has to be this host's.
             priority: 1 (first) to 5, for strategies that look at it.
             pool: by default the connection's.
-            group: tasks to list or cancel together.
+            group: tasks to list or cancel together, by the group's id or a `Group`, which may have a name.
             key: makes the submission idempotent: the same key returns the same task.
             timeout: seconds that an attempt may run; 24 hours by default.
             queue_timeout: seconds after which a task that still waits fails.
@@ -123,6 +123,7 @@ class Toolcrib:
             UnknownPool: there is no such pool; nothing was created.
             IdempotencyConflict: `key` belongs to a task with other content.
         """
+        belongs = checked_group(group)
         given = {
             "goal": goal,
             "workflow": workflow,
@@ -130,13 +131,13 @@ class Toolcrib:
             "inputs": inputs,
             "name": name,
             "driver_type": driver_type,
-            "tags": tags if isinstance(tags, str) else list(tags),
+            "tags": tags if isinstance(tags, str) or not isinstance(tags, Iterable) else list(tags),
             "device_id": device_id,
             "host_id": host_id,
             "priority": priority,
             "pool": self._pool if pool is None else pool,
-            "group_id": group.id if group else None,
-            "group_name": group.name if group else None,
+            "group_id": belongs.id if belongs else None,
+            "group_name": belongs.name if belongs else None,
             "timeout": timeout,
             "queue_timeout": queue_timeout,
             "max_attempts": max_attempts,
@@ -148,8 +149,10 @@ class Toolcrib:
         """Submit many requests, in their order, in far less time than one by one.
 
         Raises:
+            InvalidRequest: one is no `TaskRequest`; none was submitted.
             PartlySubmitted: some were refused; it has the handles of the others.
         """
+        check_requests(requests)
         handles: list[TaskHandle | None] = []
         refusal: ToolcribError | None = None
         for start in range(0, len(requests), SLICE):
@@ -174,15 +177,18 @@ class Toolcrib:
         status: Status | None = None,
         state: State | None = None,
         pool: str | None = None,
-        group: str | None = None,
+        group: Group | str | None = None,
         limit: int = 100,
     ) -> list[TaskView]:
         """Return tasks, the newest first; one submitted within the last second may still be missing.
 
         Raises:
+            InvalidRequest: a condition is malformed.
             UnknownPool: there is no such pool, and no task of it.
         """
-        found = await list_tasks(self._client, status=status, state=state, pool=pool, group=group, limit=limit)
+        belongs = checked_group(group)
+        group_id = belongs.id if belongs else None
+        found = await list_tasks(self._client, status=status, state=state, pool=pool, group=group_id, limit=limit)
         if pool is not None and not found:
             await self.pool(pool).check_exists()
         return found
@@ -253,17 +259,18 @@ class Toolcrib:
             self._client, self._works, self._pool, slots=slots, host_id=host_id, drain=drain_timeout
         )
 
-    def external(self, name: str, *, group: Group | None = None, pool: str | None = None) -> ExternalTask:
+    def external(self, name: str, *, group: Group | str | None = None, pool: str | None = None) -> ExternalTask:
         """Return a task that runs elsewhere, to be used as `async with`, or to be started; it takes no device.
 
         Raises:
             InvalidRequest: the name or the group is malformed.
         """
+        belongs = checked_group(group)
         given = {
             "name": name,
             "pool": self._pool if pool is None else pool,
-            "group_id": group.id if group else None,
-            "group_name": group.name if group else None,
+            "group_id": belongs.id if belongs else None,
+            "group_name": belongs.name if belongs else None,
         }
         request = parse_external({field: value for field, value in given.items() if value is not None})
         return ExternalTask(self._client, request)
@@ -272,9 +279,16 @@ class Toolcrib:
         """Return a handle on an external task, in whatever process it was started."""
         return ExternalHandle(self._client, task_id)
 
-    def group(self, group_id: str) -> GroupHandle:
-        """Return a handle on the tasks with that group id."""
-        return GroupHandle(self, group_id)
+    def group(self, group_id: Group | str) -> GroupHandle:
+        """Return a handle on the tasks with that group id.
+
+        Raises:
+            InvalidRequest: it is none.
+        """
+        group = checked_group(group_id)
+        if group is None:
+            raise InvalidRequest("group: give its id")
+        return GroupHandle(self, group.id)
 
     def pool(self, name: str | None = None) -> PoolHandle:
         """Return a handle on a pool, by default the connection's."""

@@ -6,7 +6,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from toolcrib.scheduling.errors import TaskEnded, UnknownTask
+from toolcrib.scheduling.errors import InvalidRequest, TaskEnded, UnknownTask
+from toolcrib.scheduling.quoting import shown
 from toolcrib.scheduling.views import GroupView, TaskView, group_view
 
 if TYPE_CHECKING:
@@ -23,6 +24,22 @@ class Group:
 
     id: str
     name: str | None = None
+
+
+def checked_group(group: object) -> Group | None:
+    """Return a group, which may be given by its id alone.
+
+    Raises:
+        InvalidRequest: it is something else.
+    """
+    if group is None or isinstance(group, Group):
+        return group
+    if isinstance(group, str):
+        return Group(group)
+    raise InvalidRequest(
+        f"group: {shown(group)} is neither a group's id nor a Group",
+        hint='Give its id, such as "nightly", or Group("nightly", "Nightly tests").',
+    )
 
 
 class GroupHandle:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Final
 
 from temporalio.client import Client
@@ -10,6 +11,7 @@ from temporalio.client import Client
 from toolcrib.client.task import TaskHandle
 from toolcrib.scheduling.errors import InvalidRequest, UnknownTask
 from toolcrib.scheduling.names import EXTERNAL_TASK, SCHEDULED_TASK
+from toolcrib.scheduling.quoting import shown
 from toolcrib.scheduling.views import STATE_OF, State, Status, TaskView
 
 AT_ONCE: Final = 20
@@ -22,6 +24,8 @@ async def list_tasks(
     """Return at most `limit` tasks that meet all conditions, the newest first, each of them once."""
     if limit < 1:
         raise InvalidRequest(f"limit: {limit} is less than 1")
+    _check_known("status", status, STATE_OF.keys())
+    _check_known("state", state, STATE_OF.values())
     wanted = [s for s in STATE_OF if status in {None, s} and state in {None, STATE_OF[s]}]
     query = _query(wanted, pool, group)
     found: list[TaskView] = []
@@ -65,6 +69,12 @@ def _query(wanted: list[str], pool: str | None, group: str | None) -> str:
     elif not any(status in (*_OPEN, "cancelled") for status in wanted):  # one that was cancelled may be open yet
         conditions.append("ExecutionStatus != 'Running'")
     return " AND ".join(conditions)
+
+
+def _check_known(field: str, value: str | None, known: Iterable[str]) -> None:
+    names = dict.fromkeys(known)
+    if value is not None and value not in names:
+        raise InvalidRequest(f"{field}: {shown(value)} is none", hint=f"Give one of {', '.join(names)}.")
 
 
 def _quoted(value: str) -> str:

@@ -38,7 +38,7 @@ class TaskReader:
     """Reads one task, by its id."""
 
     def __init__(self, client: Client, task_id: str) -> None:
-        if not task_id or not task_id.isprintable():
+        if not isinstance(task_id, str) or not task_id or not task_id.isprintable():
             raise UnknownTask.named(repr(task_id))
         self.task_id = task_id
         self._client = client

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import uuid_utils
@@ -13,15 +13,29 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.client.patience import patiently
-from toolcrib.scheduling.errors import IdempotencyConflict, from_body
+from toolcrib.scheduling.errors import IdempotencyConflict, InvalidRequest, from_body
 from toolcrib.scheduling.messages import Admission, QueueEntry, SettleKind, Settlement
 from toolcrib.scheduling.names import SCHEDULED_TASK, TASKS_QUEUE, checked_key
+from toolcrib.scheduling.quoting import shown
 from toolcrib.scheduling.request import TaskRequest
 
 DIGEST: Final = "digest"
 """The memo by which a repeated submission with the same key is told from another one; without a key there is none."""
 _NOT_STARTED: Final = (RPCStatusCode.INVALID_ARGUMENT, RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.NOT_FOUND)
 """With any other error the task may run all the same: its place is not withdrawn, the pool asks after it by itself."""
+
+
+def check_requests(requests: Sequence[object]) -> None:
+    """Let requests pass that are of the right type.
+
+    Raises:
+        InvalidRequest: one is not.
+    """
+    for number, request in enumerate(requests):
+        if not isinstance(request, TaskRequest):
+            raise InvalidRequest(
+                f"requests[{number}]: {shown(request)} is no TaskRequest", hint='Make one: TaskRequest(goal="...")'
+            )
 
 
 class Submission:

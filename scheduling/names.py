@@ -86,7 +86,7 @@ def checked_name(value: str, field: str) -> str:
     Raises:
         InvalidRequest: it is empty, too long or has other characters.
     """
-    if not _NAME.fullmatch(value):
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
         raise InvalidRequest(f"{field}: {shown(value)} is not 1 to 64 of A-Z a-z 0-9 . _ : -")
     return value
 
@@ -108,6 +108,6 @@ def checked_key(value: str) -> str:
     Raises:
         InvalidRequest: it is empty, too long or has other characters.
     """
-    if not _KEY.fullmatch(value):
+    if not isinstance(value, str) or not _KEY.fullmatch(value):
         raise InvalidRequest(f"key: {shown(value)} is not 1 to 200 of A-Z a-z 0-9 . _ -")
     return value

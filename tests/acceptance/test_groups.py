@@ -16,12 +16,14 @@ G = Group("import", "Import of letters")
 
 
 async def test_s2_04_a_task_may_belong_to_a_group(lab: Lab) -> None:
-    """Id and name are in its view, and only if they were set."""
+    """Id and name are in its view, and only if they were set; the id alone will do."""
     crib = await lab.pool()
     grouped, plain = await crib.submit("a", group=G), await crib.submit("b")
     view, other = (await grouped.status()).model_dump(), (await plain.status()).model_dump()
     assert (view["group_id"], view["group_name"]) == ("import", "Import of letters")
     assert not {"group_id", "group_name"} & set(other)
+    by_id = (await (await crib.submit("c", group="import")).status()).model_dump()
+    assert (by_id["group_id"], "group_name" in by_id) == ("import", False)
 
 
 async def test_k21_a_group_shows_counts_and_mean_progress(lab: Lab) -> None:
