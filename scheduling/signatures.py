@@ -21,6 +21,21 @@ from toolcrib.scheduling.messages import Claim, HostSnapshot, Report
 from toolcrib.scheduling.quoting import shown
 
 _KEY_BYTES: Final = 32
+_SIGN: Final = 0x7F
+"""What is left of a key's last byte without the sign of the point's x."""
+_LOW_ORDER: Final = (
+    bytes(32),
+    bytes([1, *bytes(31)]),
+    bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"),
+    bytes.fromhex("c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"),
+    bytes([0xEC, *[0xFF] * 30, 0x7F]),
+    bytes([0xED, *[0xFF] * 30, 0x7F]),
+    bytes([0xEE, *[0xFF] * 30, 0x7F]),
+)
+"""The y of all points whose order divides 8, and two ways to write them that RFC 8032 forbids (as libsodium has them in
+`ge25519_has_small_order`). Under such a key one signature is good for many statements; `cryptography` lets it pass.
+"""
+_WHERE_FROM: Final = "Copy it from what `toolcrib host keygen ID` printed on the host."
 
 
 def checked_public_key(text: str) -> str:
@@ -36,8 +51,10 @@ def checked_public_key(text: str) -> str:
     if len(raw) != _KEY_BYTES:
         raise InvalidRequest(
             f"public_key: {shown(text)} is not the base64 of an Ed25519 key, which has {_KEY_BYTES} bytes",
-            hint="Copy it from what `toolcrib host keygen ID` printed on the host.",
+            hint=_WHERE_FROM,
         )
+    if bytes([*raw[:-1], raw[-1] & _SIGN]) in _LOW_ORDER:
+        raise InvalidRequest(f"public_key: {shown(text)} is a key that anybody can sign for", hint=_WHERE_FROM)
     return text
 
 

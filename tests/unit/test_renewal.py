@@ -15,6 +15,7 @@ from temporalio.testing import ActivityEnvironment
 
 from toolcrib.activities import renewal
 from toolcrib.activities.guard import NotKilled, boottime
+from toolcrib.activities.incarnation import Incarnation
 from toolcrib.activities.presence import HostPresence
 from toolcrib.activities.renewal import SAFE_PART, LeaseLost, Renewal
 from toolcrib.scheduling.messages import Presence, Progress
@@ -259,7 +260,9 @@ async def test_a_presence_that_nobody_counts_on_ends_well(
     details: ActivityCancellationDetails, ends_well: bool
 ) -> None:
     """As after a worker slept: nothing has failed; one that is cancelled otherwise says so."""
-    host, environment = HostPresence(), ActivityEnvironment(cast("Client", Server()))
+    incarnation = Incarnation()
+    incarnation.is_now(1)
+    host, environment = HostPresence(incarnation), ActivityEnvironment(cast("Client", Server()))
     showing = asyncio.create_task(
         environment.run(host.presence, Presence(host_id="lab-1", pool="lab", incarnation=1, ttl=TTL))
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import replace
 from typing import Any
 
@@ -113,6 +114,35 @@ def test_a_malformed_public_key_is_refused(key: str) -> None:
     with pytest.raises(InvalidRequest, match=r"^public_key: .* 32 bytes") as caught:
         checked_public_key(key)
     assert caught.value.message.isprintable()
+
+
+@pytest.mark.parametrize("sign", [0, 0x80])
+@pytest.mark.parametrize(
+    "y",
+    [
+        "00" * 32,
+        "01" + "00" * 31,
+        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+        "ec" + "ff" * 30 + "7f",
+        "ed" + "ff" * 30 + "7f",
+        "ee" + "ff" * 30 + "7f",
+    ],
+)
+def test_a_key_of_low_order_is_refused(y: str, sign: int) -> None:
+    """Such a key is nobody's: whoever likes finds signatures that are good under it."""
+    raw = bytearray.fromhex(y)
+    raw[-1] |= sign
+    with pytest.raises(InvalidRequest, match=r"^public_key: .*anybody can sign for"):
+        checked_public_key(b64encode(raw).decode())
+
+
+def test_a_key_of_low_order_has_one_signature_for_all() -> None:
+    """This is why: the neutral point with the neutral point and zero, whatever is said."""
+    neutral = bytes([1, *bytes(31)])
+    signature = b64encode(neutral + bytes(32)).decode()
+    assert is_signed(b"this", signature, b64encode(neutral).decode())
+    assert is_signed(b"and that", signature, b64encode(neutral).decode())
 
 
 # ---- tasks
