@@ -132,11 +132,12 @@ async def test_a_wrong_number_of_answers_is_an_error(line: Line, answers: list[i
 
 async def test_when_the_sender_is_cancelled_nobody_is_left_waiting(line: Line) -> None:
     """At the end of a process both those in flight and those in line are cancelled."""
+    before = asyncio.all_tasks()
     in_flight = line.submit(1)
     await line.until_called(1)
     in_line = line.submit(2)
     await asyncio.sleep(0)
-    (sender,) = (task for task in asyncio.all_tasks() if "_send_all" in repr(task.get_coro()))
+    (sender,) = (task for task in asyncio.all_tasks() - before if "_send_all" in repr(task.get_coro()))
     sender.cancel()
     async with asyncio.timeout(5):
         ends = await asyncio.gather(*in_flight, *in_line, return_exceptions=True)
