@@ -9,16 +9,16 @@ from typing import Any, Final, TypeVar
 from temporalio.client import (
     Client,
     WorkflowExecutionDescription,
-    WorkflowExecutionStatus,
     WorkflowHandle,
     WorkflowQueryFailedError,
 )
 from temporalio.service import RPCError, RPCStatusCode
 
 from toolcrib.activities.retrying import put_again
+from toolcrib.client.cut_short import CUT_SHORT, cut_short
 from toolcrib.client.patience import patiently
 from toolcrib.client.unread import unread_view
-from toolcrib.scheduling.errors import CannotReplay, ErrorBody, NoConnection, UnknownTask
+from toolcrib.scheduling.errors import CannotReplay, NoConnection, UnknownTask
 from toolcrib.scheduling.names import EXTERNAL_TASK, SCHEDULED_TASK
 from toolcrib.scheduling.views import TaskView
 from toolcrib.workflows.contract import TASK_VIEW
@@ -26,10 +26,6 @@ from toolcrib.workflows.failures import cannot_replay
 
 ANSWER_WITHIN: Final = 10.0
 QUERY_TIMEOUT: Final = timedelta(seconds=ANSWER_WITHIN)
-_CUT_SHORT: Final = {
-    WorkflowExecutionStatus.TERMINATED: "its workflow was terminated",
-    WorkflowExecutionStatus.TIMED_OUT: "its workflow timed out",
-}
 
 Result = TypeVar("Result")
 
@@ -74,8 +70,8 @@ class TaskReader:
             )
         except WorkflowQueryFailedError as error:
             raise (cannot_replay(f"task {self.task_id}", error) or error) from None
-        if found.status in _CUT_SHORT and not view.ended:
-            return _cut_short(view, _CUT_SHORT[found.status])
+        if found.status in CUT_SHORT and not view.ended:
+            return await self.ask(lambda: cut_short(self._client, view, found))
         return view
 
     async def unread(self, found: WorkflowExecutionDescription, fault: CannotReplay) -> TaskView:
@@ -99,8 +95,3 @@ class TaskReader:
                     "no scheduler answers", hint="Start one: toolcrib worker --role scheduler (or see: toolcrib doctor)"
                 ) from None
             raise
-
-
-def _cut_short(view: TaskView, reason: str) -> TaskView:
-    error = ErrorBody(code="terminated", message=reason, hint="Submit it again if it is still wanted.")
-    return view.model_copy(update={"status": "failed", "state": "failed", "error": error, "message": reason})

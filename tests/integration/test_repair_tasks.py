@@ -62,6 +62,11 @@ async def test_an_assigned_task_that_was_terminated_gives_its_device_back(lab: L
     task, waits = await crib.submit("echo 1"), await crib.submit("echo 2")
     view = await until_status(task, "assigned")
     await terminate(lab, task.id)
+    told = await task.status()
+    assert (told.status, told.error and told.error.message) == ("failed", "its workflow was terminated: operator")
+    assert [(one.outcome, one.reason) for one in told.attempts] == [("cancelled", told.message)]
+    assert told.finished_at is not None
+    assert told.attempts[0].ended_at == told.finished_at
     await within_a_minute(crib.pool().show, lambda pool: [device.task_id for device in pool.devices] == [waits.id])
     with pytest.raises(Exception, match=r"completed|not found"):
         await claim(lab, task, view.attempts[0].lease_id)

@@ -27,7 +27,7 @@ def workflow(lab: Lab, workflow_id: str) -> WorkflowHandle[Any, Any]:
 
 async def terminate(lab: Lab, workflow_id: str) -> None:
     """Terminate a workflow, as `temporal workflow terminate` does."""
-    await workflow(lab, workflow_id).terminate("operator")
+    await workflow(lab, workflow_id).terminate(reason="operator")
 
 
 async def delete(lab: Lab, workflow_id: str) -> None:
