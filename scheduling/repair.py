@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from toolcrib.scheduling.device import DeviceState, PooledDevice
 from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import HostSnapshot
@@ -106,11 +108,17 @@ def has_ending_work(state: PoolState, host_id: str) -> bool:
 
 
 def rebuilt(before: PoolState, now: float) -> PoolState:
-    """Return the state of a pool that others of its name came before, of which only name, settings and keys are known.
+    """Return the state of a pool that others of its name came before, of which it knows what people ordered.
 
-    Tasks and hosts know of leases that it does not, so it asks for them, and grants nothing until those that were
-    granted before, and that no host has begun to work on, have run out.
+    That is its settings, the keys of its hosts, and which of them and of their devices are out of service. Tasks and
+    hosts know of leases that it does not, so it asks for them, and grants nothing until those that were granted before,
+    and that no host has begun to work on, have run out.
     """
+    kept = {
+        key: replace(device, state=DeviceState.OFFLINE, since=now, rests_until=None)
+        for key, device in before.devices.items()
+        if device.quarantine is not None or not device.in_service
+    }
     hosts = {
         host.host_id: PooledHost(
             host_id=host.host_id,
@@ -118,21 +126,25 @@ def rebuilt(before: PoolState, now: float) -> PoolState:
             incarnation=0,
             state="offline",
             last_seen=None,
-            device_ids=[],
+            device_ids=[device.device_id for device in kept.values() if device.host_id == host.host_id],
             in_service=host.in_service,
             public_key=host.public_key,
             serial=host.serial,
         )
         for host in before.hosts.values()
     }
-    return PoolState(
+    state = PoolState(
         name=before.name,
         config=before.config,
+        devices=kept,
         hosts=hosts,
         opens_at=now + before.config.claim_timeout + before.config.lease_ttl,
         survey_at=now,
         last_fencing=before.last_fencing,
     )
+    for key in kept:
+        device_freed(state, key, now)
+    return state
 
 
 def is_open(state: PoolState, now: float) -> bool:

@@ -27,7 +27,15 @@ from toolcrib.scheduling.device import DeviceState
 from toolcrib.scheduling.enrollment import standing_of
 from toolcrib.scheduling.errors import LeaseExpired
 from toolcrib.scheduling.lease import Lease, Outcome
-from toolcrib.scheduling.messages import AskedAfter, HostOrder, HostSilent, LeaseEnd, SettleKind, Settlement
+from toolcrib.scheduling.messages import (
+    AskedAfter,
+    DeviceOrder,
+    HostOrder,
+    HostSilent,
+    LeaseEnd,
+    SettleKind,
+    Settlement,
+)
 from toolcrib.scheduling.pool_view import pool_view, reasons_for
 from toolcrib.scheduling.scheduler import TaskScheduler
 from toolcrib.scheduling.task import Offer, Status
@@ -225,6 +233,28 @@ def test_a_rebuilt_pool_grants_nothing_until_older_leases_have_run_out(rebuilt: 
     assert rebuilt.next_wake() == OPENS
     assert [granted.task_id for granted in rebuilt.assign(OPENS)] == ["t1"]
     assert pool_view(rebuilt).opens_at is None
+
+
+def test_what_was_out_of_service_is_so_in_a_rebuilt_pool() -> None:
+    """A person took it out, and only a person puts it back: reset, a pool knows that of the time before."""
+    before = pool(device("good"), device("broken"), device("drained"))
+    before.order(DeviceOrder(key="h/broken", kind="quarantine", reason="its screen is broken"), START)
+    before.order(DeviceOrder(key="h/drained", kind="drain"), START)
+    again = TaskScheduler(repair.rebuilt(before.records, START))
+    assert [(one.key, one.state) for one in again.devices] == [("h/broken", "quarantined"), ("h/drained", "offline")]
+    register(again, "h", [device("good"), device("broken"), device("drained")], START + 1)
+    assert [view.reason for view in pool_view(again).devices if view.state == "quarantined"] == ["its screen is broken"]
+    again.admit([entry(f"t{n}") for n in range(3)], START + 1)
+    assert [lease.device_id for lease in again.assign(OPENS)] == ["good"]
+
+
+def test_a_device_that_was_out_of_service_and_is_no_more_there_is_forgotten() -> None:
+    """As in any pool, when its host registers without it."""
+    before = pool(device("good"), device("broken"))
+    before.order(DeviceOrder(key="h/broken", kind="quarantine", reason="its screen is broken"), START)
+    again = TaskScheduler(repair.rebuilt(before.records, START))
+    register(again, "h", [device("good")], START + 1)
+    assert [one.key for one in again.devices] == ["h/good"]
 
 
 def test_a_rebuilt_pool_looks_for_its_tasks_until_it_is_open(rebuilt: TaskScheduler) -> None:
