@@ -99,7 +99,7 @@ async def _check_pools(session: Session, client: Client) -> list[Check]:
     if not names and not strays:
         return [Check.refused("pool", UnknownPool.named(DEFAULT_POOL))]
     async with session.client() as crib:
-        found = [await _check_pool(name, crib.pool(name).show()) for name in names]
+        found = [await _check_pool(client, name, crib.pool(name).show()) for name in names]
     return [check for checks in found for check in checks] + strays
 
 
@@ -131,7 +131,8 @@ async def _check_strays(client: Client, running: list[str]) -> list[Check]:
     return checks
 
 
-async def _check_pool(name: str, showing: Awaitable[PoolView]) -> list[Check]:
+async def _check_pool(client: Client, name: str, showing: Awaitable[PoolView]) -> list[Check]:
+    alive = f"WorkflowType = '{HOST}' AND ExecutionStatus = 'Running' AND ToolcribPool = '{name}'"
     try:
         async with asyncio.timeout(POOL_TIMEOUT):
             view = await showing
@@ -140,4 +141,5 @@ async def _check_pool(name: str, showing: Awaitable[PoolView]) -> list[Check]:
     except TimeoutError:
         hint = "A scheduler must be running; if one is, read its log"
         return [Check(f"pool {name}", "problem", "does not answer", hint)]
-    return judge_pool(view)
+    hosts = [found.id.removeprefix(host_workflow_id("")) async for found in client.list_workflows(alive)]
+    return judge_pool(view, sorted(hosts))

@@ -37,9 +37,12 @@ class Check:
         return cls(name, "problem", error.message, error.hint)
 
 
-def judge_pool(view: PoolView) -> list[Check]:
-    """Return what there is to say of a pool that answers: first of it as a whole, then what is noted in it."""
-    return [_summary(view), *_of_hosts(view), *_of_devices(view)]
+def judge_pool(view: PoolView, alive: Iterable[str] = ()) -> list[Check]:
+    """Return what there is to say of a pool that answers: first of it as a whole, then what is noted in it.
+
+    `alive` are the hosts that show that they live, and say that they belong to it.
+    """
+    return [_summary(view), *_of_strangers(view, alive), *_of_hosts(view), *_of_devices(view)]
 
 
 def judge_strays(pool: str, *, tasks: int, hosts: Iterable[str], ended: bool) -> Check:
@@ -60,21 +63,33 @@ def _summary(view: PoolView) -> Check:
         hint = f"Correct the strategy, or choose another: toolcrib pool configure {view.name} --strategy NAME"
         return Check(name, "problem", f"grants nothing: {view.problem}", hint)
     if view.opens_at is not None and view.opens_at > datetime.now(UTC):
-        hint = "Nothing to do: it asks its tasks and hosts for the leases that are out"
+        hint = "It asks tasks and hosts for the leases that are out; what was out of service may be in service again"
         return Check(name, "note", f"{text}; rebuilt, gives out devices from {instant(view.opens_at)} on", hint)
     if not any(host.state == "online" for host in view.hosts):
-        return Check(name, "note", f"{text}, no host online", "Start one: toolcrib worker --role host --config FILE")
+        hint = "Start one: toolcrib worker --role host --config FILE"
+        return Check(name, "problem" if view.queued else "note", f"{text}, no host online", hint)
     return Check(name, "ok", text)
+
+
+def _of_strangers(view: PoolView, alive: Iterable[str]) -> Iterator[Check]:
+    """Yield the hosts whose workers run and wait to be enrolled: a pool that was deleted has lost its hosts' keys."""
+    known = [host.id for host in view.hosts]
+    for host_id in alive:
+        if host_id not in known:
+            hint = f"As its log says: toolcrib host enroll {host_id} --pool {view.name} --public-key KEY"
+            yield Check(f"host {host_id}", "problem", "its worker runs, and is not enrolled", hint)
 
 
 def _of_hosts(view: PoolView) -> Iterator[Check]:
     for host in view.hosts:
         name = f"host {host.id}"
         if host.public_key is None:
-            hint = f"Enroll it again, if it is to serve: toolcrib host enroll {host.id} --pool {view.name}"
+            enroll = f"toolcrib host enroll {host.id} --pool {view.name} --public-key KEY"
+            hint = f"Enroll it again, if it is to serve, with the key that its log names: {enroll}"
             yield Check(name, "note", "its key was revoked", hint)
         elif host.state == "offline":
-            yield Check(name, "note", _absence(host), "Start it there: toolcrib worker --role host --config FILE")
+            hint = "Start it there: toolcrib worker --role host --config FILE; if it runs, its log says what it lacks"
+            yield Check(name, "note", _absence(host), hint)
         elif not host.in_service:
             hint = f"When it may serve again: toolcrib host resume {host.id} --pool {view.name}"
             yield Check(name, "note", "out of service", hint)
@@ -97,7 +112,9 @@ def _of_devices(view: PoolView) -> Iterator[Check]:
         devices = [device for device in view.devices if device.state == state]
         if devices:
             yield Check(_named(devices), "note", f"{state}: {_reasons(devices)}", hint)
-    drained = [device for device in view.devices if not device.in_service and device.state == "idle"]
+    serving = [host.id for host in view.hosts if host.in_service]
+    idle = [device for device in view.devices if device.state == "idle" and device.host_id in serving]
+    drained = [device for device in idle if not device.in_service]
     if drained:
         hint = f"When it may serve again: toolcrib device resume KEY --pool {view.name}"
         yield Check(_named(drained), "note", "out of service", hint)

@@ -50,6 +50,29 @@ def test_a_pool_without_a_host_is_noted_not_a_problem() -> None:
     assert "--role host" in (check.hint or "")
 
 
+def test_tasks_without_a_host_are_a_problem() -> None:
+    """They cannot run until somebody does something."""
+    (check,) = judge_pool(pool_view(queued=1))
+    assert (check.verdict, check.text) == ("problem", "fifo_match, no devices, 1 queued, no host online")
+
+
+def test_a_host_that_runs_and_is_not_enrolled_is_a_problem() -> None:
+    """As after a pool was deleted, and with it the keys of its hosts."""
+    revoked = {**HOST, "id": "revoked", "state": "offline", "public_key": None}
+    checks = judge_pool(pool_view(devices=[DEVICE], hosts=[HOST, revoked]), ["lab", "revoked", "unknown"])
+    assert [(check.name, check.verdict) for check in checks[1:]] == [
+        ("host unknown", "problem"),
+        ("host revoked", "note"),
+    ]
+    assert "host enroll unknown --pool default --public-key" in (checks[1].hint or "")
+
+
+def test_the_devices_of_a_host_out_of_service_are_not_named_beside_it() -> None:
+    """It is the host that is to be resumed."""
+    device, host = {**DEVICE, "in_service": False}, {**HOST, "in_service": False}
+    assert [check.name for check in found(devices=[device], hosts=[host])] == ["host lab"]
+
+
 def test_a_strategy_that_raises_is_a_problem() -> None:
     """A pool that grants nothing because its strategy raises is a problem, with what to do."""
     (check,) = judge_pool(pool_view(devices=[DEVICE], hosts=[HOST], problem="picky raised KeyError"))
