@@ -49,6 +49,7 @@ def boot(digest: str) -> str:
     if found != digest:
         raise ApplicationError(f"board {lease.device.id} has image {found[:8]}, not {digest[:8]}", non_retryable=True)
     lease.progress(1.0, "booted")
+    lease.log.line(f"booted {digest}")  # for `toolcrib logs`
     (lease.artifacts / "boot.log").write_text(f"booted {digest}\n", encoding="utf-8")
     return f"{lease.device.id} runs {digest[:8]}"
 
