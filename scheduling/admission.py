@@ -19,10 +19,12 @@ def not_admitted(state: PoolState, queue: TaskQueue, entry: QueueEntry) -> Error
 def _unknown(state: PoolState, wanted: str) -> ErrorBody | None:
     """Return an error if no host of the pool, online or not, has a workflow.
 
-    A host that has not registered yet may have it; while none has, nothing is known, and the task waits for one.
+    One that is enrolled and has not registered yet may have it, as after the pool was rebuilt; and while there is none,
+    nothing is known. Then the task waits.
     """
-    offers = [offered for host in state.hosts.values() if host.public_key is not None for offered in host.offers]
-    if not offers or any(runs(offered, wanted) for offered in offers):
+    hosts = [host for host in state.hosts.values() if host.public_key is not None]
+    offers = [offered for host in hosts for offered in host.offers]
+    if not offers or any(host.last_seen is None for host in hosts) or any(runs(offered, wanted) for offered in offers):
         return None
     known = [reference for offered in offers for reference in offered or ()]
     return UnknownDefinition.named(wanted, state.name, near(wanted, known)).body

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.rules import START, device, entry, holders, pool, pooled, register, settlement
+from support.rules import START, device, entry, holders, key_of, pool, pooled, register, settlement
 from toolcrib.scheduling.constraints import Constraints
 from toolcrib.scheduling.device import DeviceState
 from toolcrib.scheduling.enrollment import enroll
@@ -60,13 +60,13 @@ def test_a_task_gets_a_device_whose_host_has_its_workflow() -> None:
     }
 
 
-def refusal(scheduler: TaskScheduler, wanted: str, **fields: Any) -> tuple[str, str | None] | None:
+def refusal(scheduler: TaskScheduler, wanted: str, task: str = "t", **fields: Any) -> tuple[str, str | None] | None:
     """Return message and hint with which a workflow is refused; None if it is not."""
-    (answer,) = scheduler.admit([entry("t", workflow=wanted, **fields)], START)
+    (answer,) = scheduler.admit([entry(task, workflow=wanted, **fields)], START)
     if answer.refused is None:
         return None
     error = from_body(answer.refused)
-    assert (error.code, error.exit_code, len(scheduler.queue)) == ("unknown_definition", 4, 0)
+    assert (error.code, error.exit_code, task in scheduler.queue) == ("unknown_definition", 4, False)
     return error.message, error.hint
 
 
@@ -88,12 +88,17 @@ def test_what_no_host_has_is_refused(wanted: str, meant: str) -> None:
 
 
 def test_what_a_host_may_have_is_not_refused() -> None:
-    """One that is offline has it, one that does not say may; and while no host has registered nothing is known."""
+    """One that is offline has it, one that does not say or is yet to register may; without hosts nothing is known."""
     scheduler = lab(h=SMOKE)
     scheduler.silence(HostSilent(host_id="h", incarnation=1, reason="gone"), START)
     assert refusal(scheduler, "login") is None
     assert refusal(pool(device("d")), "anything") is None
     assert refusal(pool(), "anything") is None
+    enrolled = lab(h=SMOKE)
+    enroll(enrolled.records, HostKey(host_id="new", public_key=key_of("new").public), START)
+    assert refusal(enrolled, "anything") is None
+    register(enrolled, "new", [device("d")], workflows={"local": ()})
+    assert refusal(enrolled, "other", task="u") is not None
 
 
 def test_a_host_that_is_revoked_has_nothing_more() -> None:
