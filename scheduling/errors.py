@@ -38,6 +38,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from toolcrib.scheduling.hints import hint_for
 from toolcrib.scheduling.quoting import shown
 
 
@@ -70,11 +71,14 @@ class ToolcribError(Exception):
 
 
 class InvalidRequest(ToolcribError):
-    """A field is missing, malformed or beyond its limit; the message names the field and the limit."""
+    """A field is missing, malformed or beyond its limit; the message begins with the field and a colon."""
 
     code = "invalid"
     exit_code = 4
     default_hint = "Correct the field and try again."
+
+    def __init__(self, message: str, *, hint: str | None = None, code: str | None = None) -> None:
+        super().__init__(message, hint=hint or hint_for(message), code=code)
 
 
 class QueueFull(ToolcribError):

@@ -87,8 +87,18 @@ def checked_name(value: str, field: str) -> str:
         InvalidRequest: it is empty, too long or has other characters.
     """
     if not isinstance(value, str) or not _NAME.fullmatch(value):
-        raise InvalidRequest(f"{field}: {shown(value)} is not 1 to 64 of A-Z a-z 0-9 . _ : -")
+        raise InvalidRequest(
+            f"{field}: {shown(value)} is not 1 to 64 of A-Z a-z 0-9 . _ : -", hint=_both_ids(value, field)
+        )
     return value
+
+
+def _both_ids(value: object, field: str) -> str | None:
+    """Return the hint for a device that was named by its key; None if it was not."""
+    host, slash, device = value.partition("/") if isinstance(value, str) and field == "device_id" else ("", "", "")
+    if not slash or not _NAME.fullmatch(host) or not _NAME.fullmatch(device):
+        return None
+    return f"Give host and device each by itself: --host-id {host} --device-id {device}"
 
 
 def checked_version(value: str, field: str) -> str:

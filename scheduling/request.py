@@ -14,7 +14,7 @@ from toolcrib.scheduling.errors import InvalidRequest
 from toolcrib.scheduling.names import DEFAULT_POOL, checked_name
 from toolcrib.scheduling.quoting import shown
 from toolcrib.scheduling.references import is_reference
-from toolcrib.scheduling.validation import validated
+from toolcrib.scheduling.validation import Reworded, validated
 
 MAX_GOAL_BYTES: Final = 128 * 1024
 MAX_INPUTS_BYTES: Final = 256 * 1024
@@ -181,7 +181,7 @@ def reworded(check: Callable[..., Checked], *args: Any) -> Checked:
     try:
         return check(*args)
     except InvalidRequest as error:
-        raise ValueError(error.message.partition(": ")[2]) from None
+        raise Reworded(error) from None
 
 
 def _within(text: str, limit: int) -> str:

@@ -13,6 +13,14 @@ from toolcrib.scheduling.quoting import plain, shown
 Model = TypeVar("Model", bound=BaseModel)
 
 
+class Reworded(ValueError):
+    """A refusal of ours inside pydantic, which only understands ValueError; the field's name is pydantic's to add."""
+
+    def __init__(self, refusal: InvalidRequest) -> None:
+        super().__init__(refusal.message.partition(": ")[2])
+        self.hint = refusal.hint
+
+
 def validated(model: type[Model], data: Any) -> Model:
     """Return `data` as a `model`.
 
@@ -22,7 +30,9 @@ def validated(model: type[Model], data: Any) -> Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise InvalidRequest(first_fault(model, error)) from None
+        cause = error.errors(include_url=False)[0].get("ctx", {}).get("error")
+        hint = cause.hint if isinstance(cause, Reworded) else None
+        raise InvalidRequest(first_fault(model, error), hint=hint) from None
 
 
 def first_fault(model: type[BaseModel], error: ValidationError) -> str:

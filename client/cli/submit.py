@@ -13,7 +13,7 @@ from toolcrib.client.cli.inputs import read_goal, read_inputs
 from toolcrib.client.cli.options import GroupId, Pool, seconds
 from toolcrib.client.cli.output import note, say, say_view
 from toolcrib.client.cli.session import Session, audible
-from toolcrib.scheduling.errors import ToolcribError
+from toolcrib.scheduling.errors import InvalidRequest, ToolcribError
 
 if TYPE_CHECKING:
     from toolcrib.client import Group, TaskHandle
@@ -75,6 +75,11 @@ async def submit(
 
     It waits for a device that fits, and runs there. Nothing is lost if this command is interrupted.
     """
+    if (goal is None) == (workflow is None):
+        raise InvalidRequest(
+            f"goal, workflow: give exactly one of them; {'none' if goal is None else 'both'} were given",
+            hint="Give a goal, or a workflow: toolcrib submit 'echo hello', or: toolcrib submit --workflow NAME",
+        )
     request: dict[str, Any] = {
         "goal": read_goal(goal),
         "workflow": workflow,

@@ -197,3 +197,12 @@ def test_interrupting_the_wait_detaches(cli: Run, crib: FakeCrib) -> None:
     assert ran.code == 130
     assert not handle.cancelled
     assert "detached: task task-1 goes on" in ran.err
+
+
+@pytest.mark.parametrize(("words", "said"), [([], "none were given"), (["x", "--workflow", "y"], "both were given")])
+def test_a_goal_or_a_workflow_is_needed(cli: Run, crib: FakeCrib, words: list[str], said: str) -> None:
+    """Neither or both is refused before anything is sent, in words that this command line has."""
+    ran = cli("submit", *words)
+    assert (ran.code, ran.out) == (4, "")
+    assert ran.err.startswith(f"error: goal, workflow: give exactly one of them; {said}\nhint: ")
+    assert crib.submitted == []
