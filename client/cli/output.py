@@ -8,7 +8,7 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TextIO
 
 if TYPE_CHECKING:
     from toolcrib.scheduling.views import View
@@ -51,8 +51,7 @@ def is_live() -> bool:
 
 def say(line: str) -> None:
     """Write a line of data, now."""
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+    _write(sys.stdout, line)
 
 
 def say_bytes(data: bytes) -> None:
@@ -64,8 +63,7 @@ def say_bytes(data: bytes) -> None:
 
 def note(line: str) -> None:
     """Tell the person at the terminal something that is no data."""
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()
+    _write(sys.stderr, line)
 
 
 def say_json(value: Any, *, indent: int | None = 2) -> None:
@@ -104,6 +102,20 @@ def say_block(fields: Iterable[tuple[str, str | None]]) -> None:
 def one_line(text: str) -> str:
     """Return `text` with its line breaks and other control characters as escapes."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    """Write text; a terminal gets it without what would command it, since much of it is what tasks have written."""
+    stream.write((_harmless(text) if stream.isatty() else text) + "\n")
+    stream.flush()
+
+
+def _harmless(text: str) -> str:
+    """Return `text` with its control characters as escapes, but for line breaks and tabs."""
+    return "".join(
+        char.encode("unicode_escape").decode() if unicodedata.category(char) == "Cc" and char not in "\n\t" else char
+        for char in text.replace("\r\n", "\n")
+    )
 
 
 def _width(text: str) -> int:
