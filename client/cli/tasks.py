@@ -104,7 +104,11 @@ def _say_task(view: TaskView) -> None:
 
 
 def _asked(view: TaskView) -> str | None:
-    parts = [f"type {view.driver_type}"] if view.driver_type else []
+    """Return what it asks of its device; which host and device, a task that has had a lease no longer tells."""
+    asked = {"type": view.driver_type}
+    if not view.attempt:
+        asked |= {"host": view.host_id, "device": view.device_id}
+    parts = [f"{what} {value}" for what, value in asked.items() if value is not None]
     return ", ".join([*parts, *(f"tag {tag}" for tag in view.tags)]) or None
 
 

@@ -77,5 +77,5 @@ class _Lines:
     def show(self, view: TaskView) -> None:
         line = one_line(where(view))
         if self._shown.get(view.id) != line:
-            say(f"{view.id}  {line}")
+            say(f"{view.id}  {one_line(view.name)}: {line}")
         self._shown[view.id] = line

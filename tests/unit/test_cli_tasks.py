@@ -60,6 +60,15 @@ def test_status_says_why_a_task_waits(cli: Run, crib: FakeCrib) -> None:
     assert "waits    3 of 3 leases are out" in cli("status", "task-1").out
 
 
+def test_status_says_what_a_task_asks_for(cli: Run, crib: FakeCrib) -> None:
+    """Host and device as well, until it has had a lease: then they are those of the lease."""
+    asked: dict[str, Any] = {"driver_type": "local", "tags": ["gpu"], "host_id": "lab", "device_id": "slot-1"}
+    crib.add(FakeHandle("task-1", [task_view(**asked)]))
+    crib.add(FakeHandle("task-2", [task_view("task-2", "dispatched", **asked, attempt=1)]))
+    assert "asks for  type local, host lab, device slot-1, tag gpu" in cli("status", "task-1").out
+    assert "asks for  type local, tag gpu\n" in cli("status", "task-2").out
+
+
 def test_status_under_json_is_the_task(cli: Run, crib: FakeCrib) -> None:
     """With `-o json` it is one TaskView, optional fields left out when unset."""
     crib.add(FakeHandle("task-1", [task_view()]))
@@ -104,9 +113,9 @@ def test_watch_prints_a_line_for_each_change(cli: Run, crib: FakeCrib) -> None:
     ran = cli("watch", "task-1")
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.splitlines() == [
-        "task-1  queued",
-        "task-1  dispatched on lab/slot-1",
-        "task-1  done on lab/slot-1",
+        "task-1  echo hello: queued",
+        "task-1  echo hello: dispatched on lab/slot-1",
+        "task-1  echo hello: done on lab/slot-1",
     ]
 
 
