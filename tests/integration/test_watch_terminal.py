@@ -120,8 +120,8 @@ async def test_a_pipe_gets_a_line_for_each_change_and_json_a_task_a_line(lab: La
         code, said = await lines
         assert (code, said.splitlines()) == (
             0,
-            [f"{task.id}  dispatched on lab-1/slot-1{more}" for more in ("", " 50% half")]
-            + [f"{task.id}  done on lab-1/slot-1"],
+            [f"{task.id}  pipe: dispatched on lab-1/slot-1{more}" for more in ("", " 50% half")]
+            + [f"{task.id}  pipe: done on lab-1/slot-1"],
         )
         code, said = await views
     assert code == 0

@@ -19,3 +19,4 @@ def test_every_public_name_is_there(package: ModuleType) -> None:
         assert name in ALIASES or getattr(package, name).__name__ == name
     assert package.__all__ == sorted(package.__all__)
     assert sorted(package._MODULES) == package.__all__
+    assert dir(package) == package.__all__
