@@ -111,7 +111,7 @@ class AttemptFiles:
     def _no_log(self) -> UnknownFile:
         what, host = f"attempt {self._attempt.number} of task {self._task_id}", self._attempt.host_id
         if self._attempt.claimed_at is None:
-            return UnknownFile(f"{what} has no log: its work never began", hint=f"toolcrib status {self._task_id}")
+            return UnknownFile(f"{what} has no log: its work never began", hint=f"See: toolcrib status {self._task_id}")
         return UnknownFile(
             f"host {host} no longer has what {what} has left",
             hint="Hosts keep logs and artifacts for 30 days and up to 10 GiB, unless their file says otherwise: keep",

@@ -92,7 +92,7 @@ class TaskHandle:
             await self._reader.ask(self._handle.cancel)
             self._cancel_asked.set()
         elif found.status is not WorkflowExecutionStatus.CANCELED:
-            raise TaskEnded(f"task {self.id} has ended and cannot be cancelled", hint=f"toolcrib status {self.id}")
+            raise TaskEnded(f"task {self.id} has ended and cannot be cancelled", hint=f"See: toolcrib status {self.id}")
 
     async def watch(self, *, on_silence: Callable[[], None] | None = None) -> AsyncIterator[TaskView]:
         """Yield the task now, and again whenever it has changed, until it has ended.

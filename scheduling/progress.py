@@ -7,6 +7,7 @@ from typing import Final
 
 from toolcrib.scheduling.errors import InvalidRequest
 from toolcrib.scheduling.messages import Progress
+from toolcrib.scheduling.quoting import shown
 
 MAX_MESSAGE_LENGTH: Final = 500
 
@@ -24,6 +25,18 @@ def checked_progress(lease_id: str, value: float, message: str | None) -> Progre
     if message is not None and not is_encodable(message):
         raise InvalidRequest(f"message: {message!r} has half a character in it")
     return Progress(lease_id=lease_id, value=float(value), message=message)
+
+
+def parse_progress(text: str) -> float:
+    """Return the progress that is written as a number from 0 to 1 or as a percentage, of whatever size.
+
+    Raises:
+        InvalidRequest: it is no number.
+    """
+    try:
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        raise InvalidRequest(f"progress: {shown(text)} is no number") from None
 
 
 def is_encodable(text: str) -> bool:

@@ -28,7 +28,9 @@ class HostRunsAlready(ToolcribError):
 
     code = "host_runs_already"
     exit_code = 4
-    default_hint = "Stop that one first, or give this one another id: host.id in its file, or --host-id."
+    default_hint = (
+        "Stop that one first, or give this one another id: host.id in its file, --host-id, or in Python host_id=..."
+    )
 
 
 @asynccontextmanager

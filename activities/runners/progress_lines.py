@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from toolcrib.scheduling.errors import InvalidRequest
+from toolcrib.scheduling.progress import parse_progress
 from toolcrib.scheduling.quoting import shown
 
 MARK: Final = b"::toolcrib "
@@ -72,7 +73,7 @@ class ProgressLines:
             self._redraws = Redraws(self._report)
         elif (found := _PROGRESS.fullmatch(said)) is not None:
             message = "".join(filter(str.isprintable, " ".join((found[2] or "").split())))
-            self._report(_value(found[1]), message or None)
+            self._report(parse_progress(found[1]), message or None)
         else:
             raise InvalidRequest(f"{shown(said)} is neither 'progress VALUE [MESSAGE]' nor 'percent'")
 
@@ -101,11 +102,3 @@ def _line_around(match: re.Match[bytes], text: bytes) -> bytes:
 
 def _may_become_ours(begin: bytes) -> bool:
     return MARK.startswith(begin) or (begin.startswith(MARK) and len(begin) < MAX_LINE)
-
-
-def _value(text: str) -> float:
-    """Return a value that is written as a number from 0 to 1, or as a percentage."""
-    try:
-        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        raise InvalidRequest(f"progress: {shown(text)} is no number") from None

@@ -17,7 +17,7 @@ app = new_app("Register work that runs elsewhere, and say how it goes.")
 TaskId = Annotated[str, typer.Argument(metavar="ID", help="As `external start` printed it.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="What it is called.")]
 GroupName = Annotated[str | None, typer.Option(metavar="TEXT", help="What the group is called.")]
-Value = Annotated[float, typer.Argument(metavar="VALUE", help="From 0 to 1.")]
+Value = Annotated[str, typer.Argument(metavar="VALUE", help="From 0 to 1, or in percent: 0.4, or 40%.")]
 Message = Annotated[str | None, typer.Argument(metavar="MESSAGE", help="What is going on.", show_default=False)]
 Reason = Annotated[str, typer.Argument(metavar="MESSAGE", help="Why it failed.")]
 Result = Annotated[str | None, typer.Option(metavar="JSON", help="Its result.")]
@@ -41,12 +41,15 @@ async def start(
             say(task.id)
 
 
-@command(app, "progress", examples=["toolcrib external progress ID 0.4 'copying'"])
+@command(app, "progress", examples=["toolcrib external progress ID 0.4 'copying'", "toolcrib external progress ID 40%"])
 async def progress(session: Session, task_id: TaskId, value: Value, message: Message = None) -> None:
     """Say how far a task is."""
+    from toolcrib.scheduling.progress import parse_progress
+
+    progress = parse_progress(value)
     async with session.answering() as crib:
         task = crib.external_task(task_id)
-        await task.progress(value, message)
+        await task.progress(progress, message)
         await task.flush()
 
 

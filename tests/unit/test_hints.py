@@ -11,7 +11,7 @@ from toolcrib.scheduling.config import PoolConfig
 from toolcrib.scheduling.durations import parse_duration
 from toolcrib.scheduling.errors import InvalidRequest
 from toolcrib.scheduling.external import ExternalRequest
-from toolcrib.scheduling.progress import checked_progress
+from toolcrib.scheduling.progress import checked_progress, parse_progress
 from toolcrib.scheduling.request import TaskRequest, parse_request
 from toolcrib.scheduling.validation import validated
 
@@ -44,6 +44,15 @@ def test_a_hint_names_the_limits() -> None:
     with pytest.raises(InvalidRequest) as caught:
         checked_progress("task-1.1.1", 40, None)
     assert "40%" in (caught.value.hint or "")
+
+
+def test_progress_is_read_as_a_number_or_a_percentage() -> None:
+    """And what is none is refused with an example of either."""
+    assert [parse_progress(text) for text in ("0.4", "40%", "1", "100%")] == [0.4, 0.4, 1.0, 1.0]
+    for text in ("", "%", "forty", "40 percent", "4%0"):
+        with pytest.raises(InvalidRequest, match=r"^progress: ") as caught:
+            parse_progress(text)
+        assert "0.4" in (caught.value.hint or "")
 
 
 def test_a_devices_key_is_taken_apart() -> None:
