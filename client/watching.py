@@ -111,6 +111,9 @@ class Watch:
                 gone_since = gone_since or begun
                 if before is None or now() - gone_since > GONE_FOR:
                     raise
+                failing_since = None  # that is an answer
+                await asyncio.sleep(self.interval)
+                continue
             except (NoConnection, RPCError) as error:
                 if isinstance(error, RPCError) and not may_pass(error):
                     raise
