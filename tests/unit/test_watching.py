@@ -34,8 +34,7 @@ class Scripted(Watch):
 
         async def watch() -> None:
             try:
-                async for view in self.changes("task-1"):
-                    seen.append(view.status)
+                seen.extend([view.status async for view in self.changes("task-1")])
             finally:
                 self.took = asyncio.get_running_loop().time()
 
