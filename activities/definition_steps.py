@@ -110,8 +110,8 @@ class _Attempt:
             stderr=stderr.text,
             omitted_stdout_bytes=stdout.omitted_bytes,
             omitted_stderr_bytes=stderr.omitted_bytes,
-            stdout_log=out_log.name if out_log.written else None,
-            stderr_log=err_log.name if err_log.written else None,
+            stdout_log=out_log.name if out_log.whole else None,
+            stderr_log=err_log.name if err_log.whole else None,
         )
 
     def _judge(self, code: int) -> str | None:
