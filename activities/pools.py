@@ -16,6 +16,7 @@ from toolcrib.scheduling.errors import InvalidRequest
 from toolcrib.scheduling.names import DEVICE_POOL, POOLS_QUEUE, SCHEDULED_TASK, checked_name, pool_workflow_id
 from toolcrib.workflows.contract import HOST_KEYS, MAX_HISTORY_EVENTS, SETTINGS
 
+_ENDED = "'Terminated', 'Canceled', 'Failed', 'Completed', 'TimedOut'"
 _POOL = SearchAttributeKey.for_keyword("ToolcribPool")
 
 
@@ -60,6 +61,14 @@ async def find_pools(client: Client) -> AsyncIterator[FoundPool]:
     async for found in client.list_workflows(query):
         strategy = await found.memo_value("strategy", default="", type_hint=str)
         yield FoundPool(name=found.id.removeprefix(pool_workflow_id("")), strategy=strategy)
+
+
+async def ended_pools(client: Client) -> list[str]:
+    """Return the names of the pools that were ended and not created again, as far back as the namespace keeps them."""
+    query = f"WorkflowType = '{DEVICE_POOL}' AND ExecutionStatus IN ({_ENDED})"
+    ended = {found.id.removeprefix(pool_workflow_id("")): None async for found in client.list_workflows(query)}
+    running = {found.name: None async for found in find_pools(client)} if ended else {}
+    return sorted(name for name in ended if name not in running)
 
 
 @dataclass(frozen=True, kw_only=True)

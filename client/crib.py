@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from temporalio.client import Client
 
 from toolcrib.activities.pool_link import PoolLinks
-from toolcrib.activities.pools import find_pools
+from toolcrib.activities.pools import ended_pools, find_pools
 from toolcrib.activities.runners.works import Works
 from toolcrib.client.external import ExternalHandle, ExternalTask
 from toolcrib.client.group import Group, GroupHandle, checked_group
@@ -216,6 +216,10 @@ class Toolcrib:
             if isinstance(view, BaseException) and not isinstance(view, UnknownPool):
                 raise view
         return [view for view in views if isinstance(view, PoolView)]
+
+    async def ended_pools(self) -> list[str]:
+        """Return the names of pools that somebody ended, by terminating their workflow, and nobody created again."""
+        return await ended_pools(self._client)
 
     def work(self, name: str) -> Callable[[Registered], Registered]:
         """Register the decorated function, async or not, as a work that `worker` runs and `submit(work=name)` asks for.

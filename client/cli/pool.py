@@ -96,15 +96,21 @@ async def show(session: Session, name: AnyPool = None) -> None:
 
 @command(app, "list", examples=["toolcrib pool list", "toolcrib pool list -o json | jq '.[].name'"])
 async def list_pools(session: Session) -> None:
-    """List the pools."""
+    """List the pools.
+
+    Those that were ended, by terminating their workflow, are told beside it.
+    """
     async with session.answering() as crib:
-        views = await crib.pools()
+        views, ended = await crib.pools(), await crib.ended_pools()
     if session.as_json:
         say_views(views)
-    elif views:
+        return
+    if views:
         say_pools(views)
-    else:
+    elif not ended:
         note("no pools; create one: toolcrib pool create NAME")
+    for name in ended:
+        note(f"pool {name!r} was ended; create it again: toolcrib pool create {name}")
 
 
 @command(app, "assign", examples=["toolcrib pool assign", "toolcrib pool assign phones"])

@@ -162,11 +162,14 @@ async def test_a_pool_that_was_ended_says_so_everywhere(lab: Lab, tmp_path: Path
         assert written.splitlines()[1].startswith("hint: Create it again: toolcrib pool create lab")
         code, written = await command(lab, tmp_path, "pool", "list", "-o", "json")
         assert (code, [pool["name"] for pool in json.loads(written)]) == (0, ["default"])
+        await within_a_minute(crib.ended_pools, lambda names: names == ["lab"])
         checks = await within_a_minute(lambda: doctor(lab, tmp_path), lambda checks: "pool lab" in checks)
         assert checks["pool lab"]["verdict"] == "problem"
         assert checks["pool lab"]["text"] == "it was ended, and 1 open task and host lab-1 need it"
         code, written = await command(lab, tmp_path, "list", "--pool", "lab", "-o", "json")
         assert (code, [view["id"] for view in json.loads(written)]) == (0, [task.id])
+        await crib.pool().create()
+        assert await within_a_minute(crib.ended_pools, lambda names: not names) == []
 
 
 @pytest.mark.parametrize("words", [("list", "--pool", "nope"), ("watch", "--pool", "nope"), ("pool", "show", "nope")])

@@ -220,6 +220,8 @@ class FakeCrib:
     submitted: list[dict[str, Any]] = field(default_factory=list)
     refusal: Exception | None = None
     asked: dict[str, Any] = field(default_factory=dict)
+    ended: list[str] = field(default_factory=list)
+    """The names of pools that were ended."""
 
     def add(self, handle: FakeHandle) -> FakeHandle:
         """Let it have this task."""
@@ -256,6 +258,10 @@ class FakeCrib:
     async def pools(self) -> list[PoolView]:
         """Return the views of the pools that were asked for before."""
         return [pool.view for pool in self.known_pools.values()]
+
+    async def ended_pools(self) -> list[str]:
+        """Return the prepared names."""
+        return self.ended
 
     async def strategies(self) -> list[str]:
         """Return two names."""

@@ -110,3 +110,15 @@ def test_pools_are_listed(cli: Run, crib: FakeCrib) -> None:
     crib.pool().view = pool_view(devices=[DEVICE], hosts=[HOST], queued=7)
     assert cli("pool", "list").out.splitlines()[1].split() == ["default", "fifo_match", "1", "1", "0", "7"]
     assert [pool["queued"] for pool in json.loads(cli("pool", "list", "-o", "json").out)] == [7]
+
+
+def test_pool_list_tells_of_pools_that_were_ended(cli: Run, crib: FakeCrib) -> None:
+    """Beside those that run, and in place of the advice to create one; the data has those that run alone."""
+    crib.ended = ["phones"]
+    told = "pool 'phones' was ended; create it again: toolcrib pool create phones\n"
+    assert (cli("pool", "list").out, cli("pool", "list").err) == ("", told)
+    crib.pool("default")
+    ran = cli("pool", "list")
+    assert (len(ran.out.splitlines()), ran.err) == (2, told)
+    ran = cli("pool", "list", "-o", "json")
+    assert ([pool["name"] for pool in json.loads(ran.out)], ran.err) == (["default"], "")
