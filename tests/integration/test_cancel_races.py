@@ -21,7 +21,7 @@ LEAD = 0.03
 """By up to so many seconds one of two that race is ahead of the other."""
 LIFE = 0.8
 """About as many seconds a task takes here from its slot's coming free to its end."""
-FREE_WITHIN = 15.0
+FREE_WITHIN = 30.0
 """Seconds; a pool that has not heard from a task for 35 asks after it, and takes back what it had if it is gone."""
 STATUSES = {"done": WorkflowExecutionStatus.COMPLETED, "cancelled": WorkflowExecutionStatus.CANCELED}
 

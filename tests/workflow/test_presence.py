@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 from temporalio.worker import Worker
 
-from support.lab import Lab, until_pool
+from support.lab import Lab, eventually, until_pool
+from support.servers import connect
 from toolcrib.activities.incarnation import Incarnation
 from toolcrib.activities.presence import HostPresence
 from toolcrib.scheduling.messages import Presence
@@ -43,13 +42,16 @@ async def test_a_presence_that_an_older_worker_took_is_shown_by_the_newer_one(la
     await lab.register_only()
     older, newer = presence_of(0), presence_of(1)
     queue = host_work_queue("lab-1")
+    another = await connect(lab.client.service_client.config.target_host, lab.client.namespace)
+
+    async def events() -> int:
+        return (await handle.describe()).history_length
+
     async with Worker(lab.client, task_queue=queue, activities=[older.presence]):
         handle = await lab.client.start_workflow(HOST, shown(1), id=host_workflow_id("lab-1"), task_queue=TASKS_QUEUE)
-        async with asyncio.timeout(30):
-            while len([event async for event in handle.fetch_history_events()]) < 12:
-                await asyncio.sleep(0.1)
-    async with Worker(lab.client, task_queue=queue, activities=[newer.presence]):
-        await newer.until(shown=True, timeout=30)
-        assert (await crib.pool().show()).hosts[0].state == "online"
-        newer.leave()
-        await until_pool(crib, lambda pool: pool.hosts[0].state == "offline")
+        await eventually(events, lambda count: count >= 12)
+        async with Worker(another, task_queue=queue, activities=[newer.presence]):
+            await newer.until(shown=True, timeout=30)
+            assert (await crib.pool().show()).hosts[0].state == "online"
+            newer.leave()
+            await until_pool(crib, lambda pool: pool.hosts[0].state == "offline")
