@@ -19,11 +19,11 @@ demo: $(READY) ## Start everything in memory and watch tasks being scheduled
 	@$(BIN)/toolcrib demo
 
 test: $(READY) ## Run the tests, except the long ones
-	@$(BIN)/pytest -n 2 --dist loadgroup -m "not long"
+	@$(BIN)/pytest -n 4 --dist loadgroup -m "not long"
 
 test-long: $(READY) ## Run all tests, replay all they did, and let the property tests search longer
 	@rm -rf $(KEPT) && mkdir -p $(KEPT)
-	@TOOLCRIB_REPLAY=$(abspath $(KEPT)) $(BIN)/pytest -n 2 --dist loadgroup --hypothesis-profile=long --timeout 3600
+	@TOOLCRIB_REPLAY=$(abspath $(KEPT)) $(BIN)/pytest -n 4 --dist loadgroup --hypothesis-profile=long --timeout 3600
 	@for seed in 1 2; do PYTHONPATH=tests PYTHONHASHSEED=$$seed $(BIN)/python -m replay.all_that_ran $(KEPT) || exit 1; done
 
 chaos: $(READY) ## Kill, stop and cut off everything while tasks run (optional: SEED=7 SECONDS=300 TASKS=300 ...)
