@@ -112,16 +112,13 @@ class Watch:
                 if before is None or now() - gone_since > GONE_FOR:
                     raise
                 failing_since = None  # that is an answer
-                await asyncio.sleep(self.interval)
-                continue
             except (NoConnection, RPCError) as error:
                 if isinstance(error, RPCError) and not may_pass(error):
                     raise
-                gone_since = None
+                gone_since, failing_since = None, failing_since or begun
             else:
                 self._silent.pop(reader.task_id, None)
                 return look
-            failing_since = failing_since or begun
             await asyncio.sleep(self.interval)
 
     async def _look(self, reader: TaskReader, before: Look | None, failing_since: float | None) -> Look:
