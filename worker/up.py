@@ -155,7 +155,10 @@ def _server(options: UpOptions) -> EmbeddedServer:
         try:
             options.data.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InvalidRequest(f"data: {options.data} cannot be a folder: {error.strerror}") from None
+            raise InvalidRequest(
+                f"data: {options.data} cannot be a folder: {error.strerror}",
+                hint="Name one that can be created and written to: toolcrib up --data DIR",
+            ) from None
         database = options.data / DATABASE
     return EmbeddedServer(ip=options.ip, port=options.port, ui_port=options.ui_port, database=database)
 
