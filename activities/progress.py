@@ -58,8 +58,11 @@ class ProgressReporter:
     async def flush(self) -> None:
         """Send the last value now, if it was not; nothing is under way afterwards."""
         self._hurry.set()
-        if self._sender is not None:
-            await self._sender
+        try:
+            if self._sender is not None:
+                await self._sender
+        finally:
+            self._hurry.clear()
 
     async def _send_all(self) -> None:
         while self._next is not None and self._next != self._last:

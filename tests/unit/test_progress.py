@@ -60,6 +60,20 @@ async def test_the_first_report_goes_at_once_and_the_last_with_the_end() -> None
     assert far.values == [0.1, 0.89]
 
 
+async def test_what_is_reported_after_a_flush_is_held_back_as_before() -> None:
+    """An external task is flushed by every command and call, and goes on."""
+    far = Far(throttle=SLOW)
+    far.reporter.report(0.1)
+    await far.reporter.flush()
+    for value in (0.2, 0.3, 0.4):
+        far.reporter.report(value)
+        for _ in range(10):
+            await asyncio.sleep(0)
+    assert far.values == [0.1, 0.2]
+    await far.reporter.flush()
+    assert far.values == [0.1, 0.2, 0.4]
+
+
 async def test_after_a_pause_the_newest_value_goes_by_itself() -> None:
     """A value that was held back is sent when the pause is over, though nothing else happens."""
     far = Far()
