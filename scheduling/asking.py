@@ -60,7 +60,8 @@ class Inquiry:
             elif task.heard_at + CHECK_AFTER <= asked_at:
                 taken[task_id] = self._give_up(task_id, "there is no workflow of that id", now)
         for task in self.tasks():
-            if task.check_at <= asked_at:  # who came due while the question was on its way is asked after soon
+            # Whose answer counted is asked after together with the others; who came due meanwhile, soon.
+            if task.check_at <= asked_at or task.heard_at + CHECK_AFTER <= asked_at:
                 task.check_at = now + CHECK_EVERY
         self._surveyed(now)
         return taken

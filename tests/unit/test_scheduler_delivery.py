@@ -56,6 +56,20 @@ def test_tasks_are_asked_after_in_time(scheduler: TaskScheduler) -> None:
     assert scheduler.next_check() == now + 1 + CHECK_EVERY
 
 
+def test_tasks_are_asked_after_together() -> None:
+    """However their submissions were spread: each question costs the pool some events."""
+    scheduler = pool(device("d"))
+    for n in range(5):
+        scheduler.admit([entry(f"t{n}")], START + 8 * n)
+    looks, now = 0, START + 8 * 4 + CHECK_AFTER
+    end = now + 20 * CHECK_EVERY
+    scheduler.asked_after(AskedAfter(), now, now)
+    while (due := scheduler.next_check()) is not None and due < end:
+        scheduler.asked_after(AskedAfter(), due, due)
+        looks += 1
+    assert looks == 19
+
+
 def test_a_task_that_comes_due_while_the_question_is_on_its_way_is_asked_after_soon(scheduler: TaskScheduler) -> None:
     """It was too young for the answer to count, and must not have to wait for the next round."""
     scheduler.admit([entry("t4")], START + 1)
