@@ -11,10 +11,9 @@ import pytest
 
 from support.drivers import flaky, flaky_slot
 from support.lab import Lab, slot, until, until_pool, until_status
-from support.processes import host_file, toolcrib
+from support.processes import host_file, toolcrib, without_waiting
 from toolcrib.client import DeviceView, InvalidRequest, Toolcrib, UnknownDevice
 
-SLOW = "waiting for the Temporal server to answer\n"
 LAPSED = "failed {}: the host failed: driver support.drivers:flaky could not prepare a: its battery is flat"
 
 
@@ -29,7 +28,7 @@ async def command(lab: Lab, *words: str) -> tuple[int | None, str]:
     folder = lab.folder / f"command-{time.monotonic_ns()}"
     async with toolcrib(lab.client, folder, *words, "--pool", "lab") as process, asyncio.timeout(60):
         await process.wait()
-    return process.returncode, (folder / "log").read_text().removeprefix(SLOW)
+    return process.returncode, without_waiting((folder / "log").read_text())
 
 
 async def test_a_task_goes_elsewhere_and_the_device_rests(lab: Lab) -> None:

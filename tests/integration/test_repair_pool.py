@@ -11,7 +11,7 @@ import pytest
 
 from support.lab import Lab, slot, until_pool, until_status
 from support.operator import delete, reset, reset_points, terminate, within_a_minute
-from support.processes import host_file, toolcrib
+from support.processes import host_file, toolcrib, without_waiting
 from support.runners import CONTROLLED, controlled
 from toolcrib.client import PoolView, UnknownPool
 from toolcrib.scheduling.names import pool_workflow_id
@@ -184,7 +184,7 @@ async def command(lab: Lab, folder: Path, *words: str) -> tuple[int | None, str]
     log = folder / "command"
     async with toolcrib(lab.client, log, *words) as process, asyncio.timeout(60):
         await process.wait()
-    written = (log / "log").read_text().removeprefix("waiting for the Temporal server to answer\n")
+    written = without_waiting((log / "log").read_text())
     (log / "log").unlink()
     return process.returncode, written
 
