@@ -62,7 +62,10 @@ class Values:
         """
         alone = _alone(template)
         if alone is not None and alone.field in _PRINTED:
-            return None, self._ends[alone.name].printed(alone.field).log
+            printed = self._ends[alone.name].printed(alone.field)
+            if printed.log is None and (printed.end or printed.omitted_bytes):
+                raise ValueFault(f"{alone} is not there as a whole: there was no room for all of it")
+            return None, printed.log
         return self.text(template, trimmed=False), None
 
     def holds(self, comparison: Comparison) -> bool:
@@ -117,9 +120,9 @@ class Values:
         return printed.end.rstrip("\n") if trimmed else printed.end
 
     def _cut(self, reference: Reference, printed: Printed) -> None:
+        more = f"; give it to a step as the whole of its stdin, or read it from $TOOLCRIB_ARTIFACTS/{printed.log}"
         raise ValueFault(
-            f"{reference} is too long for here, only the end of it is kept; give it to a step as the whole of its "
-            f"stdin, or read it from $TOOLCRIB_ARTIFACTS/{printed.log}"
+            f"{reference} is too long for here, only the end of it is kept{more if printed.log is not None else ''}"
         )
 
 

@@ -73,7 +73,7 @@ def test_steps_run_in_order_and_know_their_place() -> None:
             {"n": 3, "l": [{"r": {"a": [1, None]}}]},
         ),
         ({"stdin": "${{ steps.s1.stdout }}"}, "stdin_log", "steps/s1-1.stdout"),
-        ({"stdin": "${{ steps.s1.stderr }}"}, "stdin_log", None),
+        ({"stdin": "${{ steps.s1.stderr }}"}, "stdin_log", "steps/s1-1.stderr"),
         ({"stdin": "<${{ steps.s1.stdout }}>"}, "stdin", "<out\nput\n\n>"),
         ({"stdin": "${{ inputs.count }}"}, "stdin", "3"),
         ({"stdin": "$(rm -rf /)"}, "stdin", "$(rm -rf /)"),
@@ -81,9 +81,8 @@ def test_steps_run_in_order_and_know_their_place() -> None:
 )
 def test_references_become_what_they_refer_to(step: dict[str, Any], field: str, value: Any) -> None:
     """As text within a text; with its type if it stands alone in an argument; as all of it on standard input."""
-    order = next_after(
-        step, stdout="out\nput\n\n", stderr="err\n", stdout_log="steps/s1-1.stdout", result={"a": [1, None]}
-    )
+    logs = {"stdout_log": "steps/s1-1.stdout", "stderr_log": "steps/s1-1.stderr"}
+    order = next_after(step, stdout="out\nput\n\n", stderr="err\n", **logs, result={"a": [1, None]})
     assert order is not None
     assert getattr(order, field) == value
 
@@ -184,6 +183,24 @@ def test_what_was_cut_is_not_taken_for_the_whole(step: dict[str, Any]) -> None:
         "step s2 failed: it cannot run: steps.s1.stdout is too long for here, only the end of it is kept; give it to a "
         "step as the whole of its stdin, or read it from $TOOLCRIB_ARTIFACTS/steps/s1-1.stdout"
     )
+
+
+@pytest.mark.parametrize("printed", [{"stdout": "all of it"}, {"stdout": "end", "omitted_stdout_bytes": 70_000_000}])
+def test_what_is_not_kept_as_a_whole_is_no_input(printed: dict[str, Any]) -> None:
+    """There was no room for the log: the step that would read it fails, and does not get nothing instead."""
+    run = course({}, {"stdin": "${{ steps.s1.stdout }}"})
+    ended(run, **printed)
+    assert run.next() is None
+    failure = run.outcome()
+    assert isinstance(failure, Failure)
+    assert "steps.s1.stdout is not there as a whole" in failure.message
+
+
+def test_of_a_step_that_printed_nothing_the_input_is_empty() -> None:
+    """It has no log, and none is missing."""
+    order = next_after({"stdin": "${{ steps.s1.stdout }}"})
+    assert order is not None
+    assert (order.stdin, order.stdin_log) == (None, None)
 
 
 def test_standard_error_is_cut_by_itself() -> None:
