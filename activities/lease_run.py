@@ -24,7 +24,7 @@ from toolcrib.activities.host_keys import HostKeyPair
 from toolcrib.activities.incarnation import Incarnation
 from toolcrib.activities.lease_folders import LeaseFolders
 from toolcrib.activities.lease_proof import LeaseProof
-from toolcrib.activities.leftovers import LOCKS
+from toolcrib.activities.leftovers import LEASE, LOCKS, end_leftovers
 from toolcrib.activities.possession import DeviceRefused, Possession, Possessions
 from toolcrib.activities.progress import THROTTLE, ProgressReporter
 from toolcrib.activities.renewal import LeaseLost, Renewal
@@ -152,7 +152,8 @@ class LeaseRuns:
         async def clean() -> None:
             possession.is_cleaned_within(driver.limits.clean)
             try:
-                possession.dirty = await driver.clean(device, context)
+                left = await _strays_ended(context)
+                possession.dirty = await driver.clean(device, context) or left
             finally:
                 self._folders.tidy(context.lease)
 
@@ -193,6 +194,19 @@ class LeaseRuns:
     async def _tell_progress(self, task_id: str, report: Progress) -> None:
         task = self._client.get_workflow_handle(task_id)
         await task.signal(TASK_PROGRESS, report, rpc_timeout=TIMEOUT)
+
+
+async def _strays_ended(context: LeaseContext) -> str | None:
+    """End what code in the worker itself has started beside the guard, and return why that was not possible."""
+    if not context.users:
+        return None
+    try:
+        killed = await end_leftovers({LEASE: context.lease.id})
+    except NotKilled as error:
+        return error.message
+    if killed:
+        _log.warning("ended processes that a runner has left", lease=context.lease.id, processes=list(killed))
+    return None
 
 
 async def _to_its_end(cleaning: Coroutine[Any, Any, None]) -> None:

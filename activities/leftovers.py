@@ -30,7 +30,7 @@ async def end_leftovers(marks: Mapping[str, str]) -> dict[int, str]:
     """
     killed: dict[int, str] = {}
     end = time.monotonic() + PATIENCE
-    while found := _find(marks):
+    while found := await asyncio.to_thread(_find, marks):
         killed |= found
         for pid in found:
             _kill(pid)

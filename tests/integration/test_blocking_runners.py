@@ -12,6 +12,7 @@ from support.blocking import PLUGGED, SLEEPING, STUCK, stuck
 from support.guarded import alive
 from support.lab import Lab, eventually, slot, until, until_pool, until_status
 from support.processes import host_file, stopped, toolcrib
+from support.runners import STRAYING
 from toolcrib.client import TaskCancelled, TaskFailed, TaskHandle
 
 TTL = 3.0
@@ -114,3 +115,11 @@ async def _exists(file: Path) -> bool:
 
 async def _gone(file: Path) -> bool:
     return not alive(int(file.read_text()))
+
+
+async def test_what_a_runner_starts_beside_the_guard_ends_with_the_lease(lab: Lab) -> None:
+    """Its processes are found by the environment of the lease, also those that left their session."""
+    crib = await lab.pool()
+    async with lab.host(goal=STRAYING):
+        task = await crib.submit("stray")
+        assert not alive(await task.result())

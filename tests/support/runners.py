@@ -118,3 +118,17 @@ class Parting:
 
 parting = Parting()
 PARTING = "support.runners:parting"
+
+
+class Straying:
+    """A goal runner that starts a process beside the guard, which leaves its session, and returns its id."""
+
+    async def run(self, goal: str, context: LeaseContext) -> int:
+        """Start it, and look after it no more."""
+        process = await asyncio.create_subprocess_exec(
+            "setsid", "sleep", "600", env=context.environment, stdin=asyncio.subprocess.DEVNULL
+        )
+        return process.pid
+
+
+STRAYING = "support.runners:Straying"
