@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from toolcrib.scheduling.errors import UnknownDefinition
-from toolcrib.scheduling.references import near, runs
+from toolcrib.scheduling.references import FUNCTIONS, near, runs
 from toolcrib.scheduling.views import DefinitionView, HostView
 
 
@@ -14,6 +14,8 @@ def definition_views(hosts: Iterable[HostView]) -> list[DefinitionView]:
     where: dict[str, list[str]] = {}
     for host in hosts:
         for reference in host.workflows or ():
+            if reference == FUNCTIONS:
+                continue
             where.setdefault(reference, []).append(host.id)
     found = [_view(reference, host_ids) for reference, host_ids in where.items()]
     return sorted(found, key=lambda view: view.name)

@@ -131,11 +131,14 @@ class UnknownDefinition(ToolcribError):
     exit_code = 4
 
     @classmethod
-    def named(cls, reference: str, pool: str, near: Iterable[str]) -> UnknownDefinition:
-        """Return the error for `reference`, which no host of `pool` has; those that are `near` may be meant."""
-        meant = ", ".join(near)
+    def named(cls, reference: str, pool: str, near: Iterable[str], on: str | None = None) -> UnknownDefinition:
+        """Return the error for `reference`, which no host of `pool` has; those that are `near` may be meant.
+
+        `on` is the driver type of the devices that it was asked for.
+        """
+        meant, where = ", ".join(near), "" if on is None else f" for devices of driver type {on}"
         return cls(
-            f"no host of pool {pool!r} has the workflow {shown(reference)}",
+            f"no host of pool {pool!r} has the workflow {shown(reference)}{where}",
             hint=f"{f'Did you mean {meant}? ' if meant else ''}See: toolcrib definition list --pool {pool}",
         )
 

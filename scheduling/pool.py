@@ -66,10 +66,10 @@ class PooledHost:
     workflows: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The references that it runs, by driver type; on devices of other types, anything may be tried."""
 
-    @property
-    def offers(self) -> list[Offered]:
-        """What it runs on each kind of its devices."""
-        return [self.workflows.get(driver_type) for driver_type in self.driver_types]
+    def offers_on(self, driver_type: str | None) -> list[Offered]:
+        """Return what it runs on its devices of that kind, or on those of each kind."""
+        kinds = self.driver_types if driver_type is None else [one for one in self.driver_types if one == driver_type]
+        return [self.workflows.get(kind) for kind in kinds]
 
 
 @dataclass(kw_only=True)

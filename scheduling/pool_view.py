@@ -64,7 +64,7 @@ def host_views(state: PoolState) -> list[HostView]:
 
 def _said(host: PooledHost) -> list[str] | None:
     """Return what a host says that it runs, on whichever of its devices."""
-    said = [offered for offered in host.offers if offered is not None]
+    said = [offered for offered in host.offers_on(None) if offered is not None]
     return list({reference: None for offered in said for reference in offered}) if said else None
 
 

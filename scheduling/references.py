@@ -10,6 +10,8 @@ from typing import Final
 from toolcrib.scheduling.errors import InvalidRequest
 from toolcrib.scheduling.quoting import shown
 
+FUNCTIONS: Final = "*:*"
+"""Said by who runs any function, `module:function`, and nothing else."""
 MAX_REFERENCES: Final = 1_000
 """Of one host and driver type."""
 MAX_NEAR: Final = 3
@@ -34,7 +36,7 @@ def checked_references(references: Sequence[str], field: str) -> tuple[str, ...]
         InvalidRequest: one is malformed, or there are too many.
     """
     for reference in references:
-        if not is_reference(reference):
+        if reference != FUNCTIONS and not is_reference(reference):
             raise InvalidRequest(f"{field}: {shown(reference)} is not NAME or NAME@VERSION")
     if len(references) > MAX_REFERENCES:
         raise InvalidRequest(f"{field}: {len(references)} references, the limit is {MAX_REFERENCES}")
@@ -43,7 +45,7 @@ def checked_references(references: Sequence[str], field: str) -> tuple[str, ...]
 
 def runs(offered: Offered, wanted: str) -> bool:
     """Return whether who has `offered` runs `wanted`: exactly that version, or any if none is asked for."""
-    if offered is None or wanted in offered:
+    if offered is None or wanted in offered or (FUNCTIONS in offered and ":" in wanted):
         return True
     return "@" not in wanted and any(reference.partition("@")[0] == wanted for reference in offered)
 
@@ -52,6 +54,8 @@ def near(wanted: str, offered: Iterable[str]) -> list[str]:
     """Return those of `offered` that may be meant by `wanted`: other versions of it, else names that look like it."""
     by_name: dict[str, list[str]] = {}
     for reference in dict.fromkeys(offered):
+        if reference == FUNCTIONS:
+            continue
         by_name.setdefault(reference.partition("@")[0], []).append(reference)
     name = wanted.partition("@")[0]
     alike = [name] if name in by_name else get_close_matches(name, list(by_name)[:MAX_COMPARED], n=1)

@@ -26,7 +26,7 @@ from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.activities.possession import Possessions
 from toolcrib.activities.presence import HostPresence
 from toolcrib.activities.retrying import is_unanswered, retried
-from toolcrib.activities.runners import WorkflowRunner
+from toolcrib.activities.runners import WorkflowRunner, references_of
 from toolcrib.activities.runners.under_lease import HostedRunner, HostWork
 from toolcrib.scheduling.errors import HostSuperseded, NotEnrolled, ToolcribError, UnknownPool
 from toolcrib.scheduling.lease import Lease
@@ -283,6 +283,6 @@ def _said(host: HostFile, runners: EntryPoints, special: Mapping[str, EntryPoint
         runner = special.get(driver_type, runners).workflows
         if runner is None:
             said[driver_type] = ()
-        elif isinstance(runner, HostedRunner):
-            said[driver_type] = runner.references
+        elif (references := references_of(runner)) is not None:
+            said[driver_type] = references
     return said

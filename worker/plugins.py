@@ -23,12 +23,12 @@ ACTIVITIES: Final = "ACTIVITIES"
 def load_plugins(modules: Sequence[str] = ()) -> Brought:
     """Import `modules`, register the strategies of installed packages, and return what the modules list.
 
-    Modules are also looked for in the current folder.
+    From now on modules are also looked for in the current folder, those of runners and drivers as well.
 
     Raises:
         InvalidRequest: something cannot be imported or registered, or is listed wrongly; the message names it.
     """
-    if modules and str(Path.cwd()) not in sys.path:
+    if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     brought = Brought()
     for name in dict.fromkeys(modules):

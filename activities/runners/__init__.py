@@ -6,13 +6,14 @@ from being renewed. A runner must not keep in itself what belongs to one loop.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from toolcrib.activities.context import LeaseContext
 from toolcrib.activities.loading import load
 from toolcrib.activities.runners.aside import AsideRunner
 from toolcrib.activities.runners.exec import ExecRunner
+from toolcrib.scheduling.references import Offered
 
 GOAL_GROUP: Final = "toolcrib.goal_runners"
 WORKFLOW_GROUP: Final = "toolcrib.workflow_runners"
@@ -77,3 +78,9 @@ def load_workflow_runner(reference: str) -> WorkflowRunner:
     """
     runner: WorkflowRunner = load(reference, WORKFLOW_GROUP, WORKFLOW_RUNNERS, "workflow runner", ("run",))
     return runner if reference in WORKFLOW_RUNNERS else AsideRunner(runner)
+
+
+def references_of(runner: WorkflowRunner) -> Offered:
+    """Return the workflows that a runner says it runs, by its attribute `references`; None: it says nothing."""
+    said: Iterable[str] | None = getattr(runner, "references", None)
+    return None if said is None else tuple(said)

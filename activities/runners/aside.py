@@ -39,6 +39,11 @@ class AsideRunner:
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
 
+    @property
+    def references(self) -> Any:
+        """What the runner says that it runs; None: nothing."""
+        return getattr(self._runner, "references", None)
+
     async def run(self, *call: Any) -> Any:
         """Return what the run returns.
 

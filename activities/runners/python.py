@@ -16,6 +16,7 @@ from toolcrib.activities.runners.output import Output
 from toolcrib.activities.runners.progress_lines import ProgressLines
 from toolcrib.activities.runners.verdict import command_result, how_it_ended, see_output
 from toolcrib.scheduling.quoting import shown
+from toolcrib.scheduling.references import FUNCTIONS
 
 ANSWER: Final = ".toolcrib-answer.json"
 MAX_ANSWER_BYTES: Final = 1 << 20
@@ -89,6 +90,8 @@ def result_of(function: str, answer: Path, code: int) -> Any:
 
 class PythonWorkflows:
     """The workflow runner `python`: a workflow is a function, as `package.module:function`."""
+
+    references = (FUNCTIONS,)
 
     def __init__(self) -> None:
         self._functions = PythonFunctions()

@@ -11,6 +11,7 @@ from toolcrib.client.cli.command import command, new_app
 from toolcrib.client.cli.options import Pool
 from toolcrib.client.cli.output import note, say, say_block, say_json, say_table, say_views
 from toolcrib.client.cli.session import Session
+from toolcrib.scheduling.references import FUNCTIONS
 
 if TYPE_CHECKING:
     from toolcrib.client import DefinitionView
@@ -44,13 +45,15 @@ async def list_definitions(session: Session, pool: Pool = None) -> None:
     """List the workflows that a pool's hosts can run, and which hosts can."""
     async with session.answering(pool) as crib:
         handle = crib.pool()
-        views, silent = await handle.definitions(), [host.id for host in await handle.hosts() if host.workflows is None]
+        views, hosts = await handle.definitions(), await handle.hosts()
     if session.as_json:
         say_views(views)
         return
     say_table(("WORKFLOW", "VERSION", "HOSTS"), map(_row, views))
-    if silent:
+    if silent := [host.id for host in hosts if host.workflows is None]:
         note(f"note: {', '.join(silent)}: may run others as well, and does not say which")
+    if calling := [host.id for host in hosts if FUNCTIONS in (host.workflows or ())]:
+        note(f"note: {', '.join(calling)}: functions as well, by package.module:function")
 
 
 @command(app, "show", examples=["toolcrib definition show smoke", "toolcrib definition show smoke@2 -o json"])

@@ -15,7 +15,7 @@ from toolcrib.scheduling.messages import HostKey, HostSilent, SettleKind
 from toolcrib.scheduling.pool import dump_state, load_state
 from toolcrib.scheduling.pool_view import host_views
 from toolcrib.scheduling.reasons import pending_reason
-from toolcrib.scheduling.references import MAX_REFERENCES
+from toolcrib.scheduling.references import FUNCTIONS, MAX_REFERENCES
 from toolcrib.scheduling.registration import MAX_DEVICES_WEIGHT
 from toolcrib.scheduling.scheduler import TaskScheduler
 
@@ -42,6 +42,8 @@ def lab(**said: tuple[str, ...]) -> TaskScheduler:
         (SMOKE, "login@1", False),
         ((), "smoke", False),
         (None, "whatever", True),
+        ((FUNCTIONS,), "package.module:function", True),
+        ((FUNCTIONS,), "smoke", False),
     ],
 )
 def test_a_version_pins_and_a_name_takes_any(offered: tuple[str, ...] | None, wanted: str, runs: bool) -> None:
@@ -84,6 +86,34 @@ def test_what_no_host_has_is_refused(wanted: str, meant: str) -> None:
     assert refusal(lab(h=SMOKE), wanted) == (
         f"no host of pool 'default' has the workflow '{wanted}'",
         f"{meant}See: toolcrib definition list --pool default",
+    )
+
+
+def test_what_is_not_there_for_the_devices_asked_for_is_refused() -> None:
+    """Another kind of devices, or another host, has it; where there are no such devices, the task waits for one."""
+    scheduler = pool()
+    devices = [device("plain"), device("screen", driver_type="browser")]
+    register(scheduler, "h", devices, workflows={"local": (), "browser": SMOKE})
+    register(scheduler, "other", [device("d")], workflows={"local": ()})
+
+    def message(**demand: str) -> str | None:
+        refused = scheduler.refusal(entry("t", workflow="login", **demand))
+        return None if refused is None else refused.message
+
+    assert message() is None
+    assert message(driver_type="browser") is None
+    assert message(driver_type="local") == (
+        "no host of pool 'default' has the workflow 'login' for devices of driver type local"
+    )
+    assert message(host_id="other") == "no host of pool 'default' has the workflow 'login'"
+    assert message(driver_type="phone") is None
+
+
+def test_functions_are_named_by_nobody() -> None:
+    """Who runs any function may be meant by no misspelt name, and its hint is not one to type."""
+    assert refusal(lab(h=(FUNCTIONS, *SMOKE)), "logon") == (
+        "no host of pool 'default' has the workflow 'logon'",
+        "Did you mean login? See: toolcrib definition list --pool default",
     )
 
 
