@@ -70,7 +70,8 @@ def holding(folder: Path) -> str:
     """Return a goal that writes down where its browser is, and holds the lease until it may go."""
     return f"""
         pwd >"{folder}/$TOOLCRIB_TASK_ID.folder"
-        echo "$TOOLCRIB_CDP_URL" >"{folder}/part" && mv "{folder}/part" "{folder}/$TOOLCRIB_TASK_ID"
+        part="{folder}/$TOOLCRIB_TASK_ID.part"
+        echo "$TOOLCRIB_CDP_URL" >"$part" && mv "$part" "{folder}/$TOOLCRIB_TASK_ID"
         while [ ! -e "{folder}/$TOOLCRIB_TASK_ID.go" ]; do sleep 0.05; done
     """
 

@@ -33,6 +33,8 @@ async def test_scenario_s33_a_task_that_was_killed_gives_its_device_back(lab: La
         killed = [await crib.submit(f"s33-{end}") for end in ("terminated", "deleted")]
         for task in killed:
             await until_status(task, "dispatched")
+        for end in ("terminated", "deleted"):
+            await controlled.context(f"s33-{end}")
         waiting = [await crib.submit(f"s33-after-{n}") for n in (1, 2)]
         await terminate(lab, killed[0].id)
         await delete(lab, killed[1].id)
@@ -80,6 +82,7 @@ async def test_case_e03_a_task_that_is_reset_while_it_runs_begins_anew(lab: Lab,
     async with lab.host(devices=[slot("a")], goal=CONTROLLED):
         task = await crib.submit(goal)
         old = (await until_status(task, "dispatched")).attempts[0].lease_id
+        await controlled.context(goal)
         await workflow(lab, task.id).signal("progress", Progress(lease_id=old, value=0.5))
         await until(task, lambda view: view.progress == 0.5)
         waiting = asyncio.create_task(task.result())
@@ -109,7 +112,8 @@ async def test_case_e03_a_task_can_be_reset_again_and_again(lab: Lab) -> None:
     async with lab.host(goal=CONTROLLED):
         task = await crib.submit(goal)
         leases = [(await until_status(task, "dispatched")).attempts[-1].lease_id]
-        for _ in range(3):
+        for resets in range(3):
+            await _started(goal, resets + 1)
             await reset(lab, task.id, (await reset_points(lab, task.id))[-1])
             view = await within_a_minute(
                 task.status,
@@ -179,6 +183,7 @@ async def test_case_e03_a_task_that_is_reset_and_cancelled_gives_its_device_back
     async with lab.host(goal=CONTROLLED):
         task = await crib.submit("e03-cancelled")
         await until_status(task, "dispatched")
+        await controlled.context("e03-cancelled")
         waits = await crib.submit("e03-next")
         await reset(lab, task.id, (await reset_points(lab, task.id))[0])
         await task.cancel()
@@ -232,6 +237,15 @@ async def lab_of_its_own(lab: Lab) -> AsyncIterator[None]:
     await lab.pool(lease_ttl=6)
     async with lab.host():
         yield
+
+
+async def _started(goal: str, times: int) -> None:
+    """Wait until the work has begun so often: a claimed lease may be reset before it does."""
+
+    async def started() -> int:
+        return controlled.started(goal)
+
+    await eventually(started, lambda found: found == times)
 
 
 async def answered(task: TaskHandle) -> TaskView | None:
