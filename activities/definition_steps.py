@@ -88,7 +88,8 @@ class _Attempt:
             self.end = replace(self.end, outcome=DONE, problem=None)
         else:
             said = last_line(self.end.stderr) or last_line(self.end.stdout)
-            self.end = replace(self.end, problem=f"{problem}: {said}" if said else problem)
+            is_said = not said or said in problem or problem in said
+            self.end = replace(self.end, problem=problem if is_said else f"{problem}: {said}")
         return self.end
 
     async def _run(self, stdout: Output, stderr: Output) -> tuple[int | None, str | None]:

@@ -266,6 +266,15 @@ def test_what_needs_quotes_is_told_so(line: str) -> None:
     assert refused.value.message.startswith("def.yaml:4:")
 
 
+@pytest.mark.parametrize("line", ['"open', "'open", '"\\ud800"', '"\\q"'])
+def test_what_is_wrong_within_quotes_is_not_told_to_be_put_in_quotes(line: str) -> None:
+    """An open quote is pointed at where it was opened."""
+    with pytest.raises(InvalidRequest) as refused:
+        loaded(f"name: x\nsteps:\n  - id: s\n    run: {line}\n")
+    assert refused.value.message.startswith("def.yaml:4:10:" if "open" in line else "def.yaml:4:")
+    assert (refused.value.hint or "").startswith("Close the quote;")
+
+
 def test_braces_alone_are_no_text() -> None:
     """`{{ device }}` is a mapping to YAML."""
     said = refusal("name: x\nsteps: [{id: s, run: {{ device }}}]\n")

@@ -89,6 +89,13 @@ async def test_faults_of_the_host_are_no_verdict(context: LeaseContext, tmp_path
     forget(context.lease.id)
 
 
+async def test_a_failure_is_told_once(context: LeaseContext) -> None:
+    """What a function raised is not repeated with the last line that it printed, which is its traceback's."""
+    error = await failure(context, runner="python", run="json:loads", arguments={"s": "{"})
+    assert str(error.message).count("Expecting") == 1
+    forget(context.lease.id)
+
+
 async def test_a_log_that_cannot_be_written_stops_nothing(context: LeaseContext) -> None:
     """What is printed is in the result all the same, and the result names no log."""
     (context.artifacts / "steps").touch()

@@ -18,11 +18,11 @@ class DriverConformance:
 
     def driver(self) -> Driver:
         """Return a new driver."""
-        raise NotImplementedError
+        raise NotImplementedError("define driver() in your test class: see its docstring")
 
     def device(self) -> DeviceSpec:
         """Return a device that is there."""
-        raise NotImplementedError
+        raise NotImplementedError("define device() in your test class: see its docstring")
 
     def test_it_names_the_physical_device(self) -> None:
         """Always in the same way, with its kind before a slash: the name is that of the machine's lock."""

@@ -44,19 +44,19 @@ class RunnerConformance:
 
     def work(self) -> Assignment:
         """Return work that succeeds."""
-        raise NotImplementedError
+        raise NotImplementedError("define work() in your test class: see its docstring")
 
     def failing_work(self) -> Assignment:
         """Return work that fails."""
-        raise NotImplementedError
+        raise NotImplementedError("define failing_work() in your test class: see its docstring")
 
     def endless_work(self) -> Assignment:
         """Return work that goes on until it is cancelled."""
-        raise NotImplementedError
+        raise NotImplementedError("define endless_work() in your test class: see its docstring")
 
     def dispatcher(self) -> TaskDispatcher:
         """Return what runs it as a host does."""
-        raise NotImplementedError
+        raise NotImplementedError("define dispatcher() in your test class: see its docstring")
 
     async def _is_done(self) -> None:
         async with leased(self.device) as context:
@@ -112,7 +112,7 @@ class GoalRunnerConformance(RunnerConformance):
 
     def runner(self) -> GoalRunner:
         """Return a new runner."""
-        raise NotImplementedError
+        raise NotImplementedError("define runner() in your test class: see its docstring")
 
     def work(self) -> Assignment:
         """Return the goal that is reached."""
@@ -143,7 +143,7 @@ class WorkflowRunnerConformance(RunnerConformance):
 
     def runner(self) -> WorkflowRunner:
         """Return a new runner."""
-        raise NotImplementedError
+        raise NotImplementedError("define runner() in your test class: see its docstring")
 
     def work(self) -> Assignment:
         """Return the workflow that succeeds."""

@@ -20,7 +20,7 @@ class StrategyConformance:
 
     def strategy(self) -> AssignmentStrategy:
         """Return a new strategy."""
-        raise NotImplementedError
+        raise NotImplementedError("define strategy() in your test class: see its docstring")
 
     def tasks(self) -> list[Waiting]:
         """Return tasks that wait; add some of your own kinds."""
