@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
-from temporalio.exceptions import ActivityError, ApplicationError
+from temporalio.exceptions import FailureError
 
 from toolcrib.scheduling.messages import Admission, HostSilent, QueueEntry, Settlement
 from toolcrib.scheduling.names import LINK_QUEUE
@@ -23,8 +23,9 @@ AT_ONCE: Final = timedelta(seconds=2)
 ONE_TRY: Final = timedelta(seconds=10)
 """A try may be lost with the worker that had it; a lease that comes meanwhile must not miss its claim window."""
 ONCE: Final = RetryPolicy(maximum_attempts=1)
-LOCAL_FAILURE: Final = (ActivityError, ApplicationError)
-"""How a local activity fails: by a timeout wrapped in an ActivityError, by an error of its own as it is."""
+LOCAL_FAILURE: Final = FailureError
+"""How a local activity fails: by a timeout as an ActivityError when it runs and as a TimeoutError when it is replayed,
+by an error of its own as it is."""
 
 
 async def admit(pool: str, entry: QueueEntry) -> Admission:

@@ -6,17 +6,22 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
+from temporalio.worker import Replayer, Worker
 
 from support.lab import Lab, eventually, until_pool, until_status
+from support.servers import connect
+from support.settling import Settling, settle_slowly
 from toolcrib.activities.pool_calls import PoolCalls
 from toolcrib.activities.pool_link import PoolLinks
 from toolcrib.client import TaskCancelled, TaskHandle, Toolcrib, UnknownPool
 from toolcrib.scheduling.constraints import Constraints
 from toolcrib.scheduling.lease import Lease
 from toolcrib.scheduling.messages import HostSilent, QueueEntry, SettleKind, Settlement
+from toolcrib.scheduling.names import LINK_QUEUE
+from toolcrib.worker.embedded import EmbeddedServer
 
 
 def calls(client: Client) -> PoolCalls:
@@ -120,3 +125,15 @@ async def _ended(crib: Toolcrib) -> TaskHandle:
     with pytest.raises(TaskCancelled):
         await task.result()
     return task
+
+
+async def test_a_call_that_timed_out_replays_as_it_ran(server: EmbeddedServer, namespace: str) -> None:
+    """The SDK raises another error for it then; a workflow that let it through could never be replayed again."""
+    client = await connect(server.address, namespace)
+    async with (
+        Worker(client, task_queue="settling", workflows=[Settling], activities=[settle_slowly]),
+        Worker(client, task_queue=LINK_QUEUE, activities=[settle_slowly]),
+    ):
+        handle: WorkflowHandle[Any, str] = await client.start_workflow("Settling", id="settling", task_queue="settling")
+        assert await handle.result() == "patiently"
+    await Replayer(workflows=[Settling]).replay_workflow(await handle.fetch_history())
