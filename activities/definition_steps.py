@@ -88,7 +88,7 @@ class _Attempt:
             self.end = replace(self.end, outcome=DONE, problem=None)
         else:
             said = last_line(self.end.stderr) or last_line(self.end.stdout)
-            is_said = not said or said in problem or problem in said
+            is_said = not said or said.endswith(problem) or problem.endswith(said)
             self.end = replace(self.end, problem=problem if is_said else f"{problem}: {said}")
         return self.end
 

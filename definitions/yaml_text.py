@@ -25,7 +25,8 @@ MAX_BYTES: Final = 256 * 1024
 MAX_DEPTH: Final = 32
 
 _UNREADABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_WITHIN_QUOTES: Final = "Close the quote; within single quotes nothing has to be escaped but them, written twice."
+_OPEN: Final = "Close the quote."
+_ESCAPE: Final = "Use single quotes, or write the backslash twice."
 _QUOTES: Final = "Put a value that begins with, or has, special characters in quotes."
 _TOO_DEEP: Final = f"nested deeper than {MAX_DEPTH} levels"
 _DEPTH_OF_PARSER: Final = "exceeded maximum nesting depth"
@@ -119,8 +120,9 @@ def _no_yaml(error: MarkedYAMLError, text: str, file: Path) -> InvalidRequest:
     elif error.context:
         problem = f"{error.context}, {problem}"
     if error.context is not None and error.context.endswith("a quoted scalar"):
-        opened = error.context_mark if "end of stream" in problem else mark
-        return fault_at(file, opened, problem, hint=_WITHIN_QUOTES)
+        if "end of stream" in problem:
+            return fault_at(file, error.context_mark, problem, hint=_OPEN)
+        return fault_at(file, mark, problem, hint=_ESCAPE)
     if isinstance(error, ScannerError) or "did not find" in problem:
         return fault_at(file, mark, problem, hint=_QUOTES)
     return fault_at(file, mark, problem)
