@@ -48,7 +48,7 @@ def test_other_things_than_a_mapping_are_refused(tmp_path: Path, content: bytes)
         (b"host: @home\n", "1:7: found character '@' that cannot start any token"),
         (b"host:\n\tid: a\n", "2:1: a tab stands where spaces have to"),
         (b"host: *nowhere\n", "1:7: found undefined alias"),
-        (b"host: 'open\n", "2:1: while scanning a quoted scalar, found unexpected end of stream"),
+        (b"host: 'open\n", "1:7: while scanning a quoted scalar, found unexpected end of stream"),
         (b"host: {id: a\x01b}\n", "1:13: the character #x0001 cannot stand in YAML"),
         (b"host: caf\xe9\n", "1:10: the file is not text in UTF-8: byte 9 is no part of any"),
         (bytes(range(256)), "3:115: the file is not text in UTF-8: byte 128 is no part of any"),
