@@ -11,7 +11,7 @@ from toolcrib.definitions.references import IDENTIFIER
 from toolcrib.scheduling.durations import parse_duration
 from toolcrib.scheduling.names import checked_name, checked_version
 from toolcrib.scheduling.quoting import shown
-from toolcrib.scheduling.request import MAX_GOAL_BYTES, MAX_TIMEOUT, reworded
+from toolcrib.scheduling.request import MAX_TIMEOUT, checked_text, reworded
 
 MAX_ENTRIES: Final = 200
 """Of inputs, outputs, and of one step's environment."""
@@ -37,18 +37,6 @@ def _variable(text: str) -> str:
         raise ValueError(f"{shown(text)} cannot name a variable: A-Z a-z 0-9 and _, not beginning with a digit")
     if text.startswith(_OURS):
         raise ValueError(f"{shown(text)} is toolcrib's own; names with {_OURS} tell the step of its lease")
-    return text
-
-
-def _sendable(text: str) -> str:
-    if "\0" in text:
-        raise ValueError("has a NUL character")
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError:
-        raise ValueError("is not valid Unicode") from None
-    if size > MAX_GOAL_BYTES:
-        raise ValueError(f"is {size:,} bytes long, the limit is {MAX_GOAL_BYTES:,}")
     return text
 
 
@@ -87,7 +75,7 @@ def _matching(pattern: str) -> dict[str, Any]:
 
 Identifier = Annotated[str, AfterValidator(_identifier), WithJsonSchema(_matching(IDENTIFIER))]
 Variable = Annotated[str, AfterValidator(_variable), WithJsonSchema(_matching(_VARIABLE.pattern))]
-Text = Annotated[str, AfterValidator(_sendable)]
+Text = Annotated[str, AfterValidator(checked_text)]
 Value = Annotated[Text, WithJsonSchema(_SCALAR)]
 Command = Annotated[Text, AfterValidator(_not_blank)]
 Seconds = Annotated[

@@ -107,9 +107,7 @@ class TaskRequest(BaseModel):
             return None
         if not value.strip():
             raise ValueError("is blank")
-        if "\0" in value:
-            raise ValueError("has a NUL character")
-        return _within(value, MAX_GOAL_BYTES)
+        return checked_text(value)
 
     @field_validator("workflow")
     @classmethod
@@ -182,6 +180,17 @@ def reworded(check: Callable[..., Checked], *args: Any) -> Checked:
         return check(*args)
     except InvalidRequest as error:
         raise Reworded(error) from None
+
+
+def checked_text(text: str) -> str:
+    """Return `text` if it can be sent to a process, and is no longer than a goal may be.
+
+    Raises:
+        ValueError: it cannot, or it is.
+    """
+    if "\0" in text:
+        raise ValueError("has a NUL character")
+    return _within(text, MAX_GOAL_BYTES)
 
 
 def _within(text: str, limit: int) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import structlog
 
-from toolcrib.activities.aside import Aside, is_being_cancelled
+from toolcrib.activities.aside import Aside, here, is_being_cancelled
 from toolcrib.activities.context import LeaseContext
 from toolcrib.activities.drivers import SHIPPED, load_driver
 from toolcrib.activities.drivers.finding import DeviceSearch
@@ -158,8 +158,7 @@ async def _within(limit: float, call: Awaitable[Any]) -> Any:
 async def _alone(call: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     """Return what `call` returns, in a thread of its own; cancelled, it is left to itself."""
     aside = Aside("driver", call)
-    ended = asyncio.wrap_future(aside.ended)
-    ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    ended = here(aside.ended)
     try:
         await asyncio.wait({ended})
     except asyncio.CancelledError:
